@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// c128a_topk: rows that attend every complete record.
+//
+//   width = clamp(active_width, 0, kCapacity)
+//   n     = pos < 0 ? 0 : min((pos + 1) / kCompressRatio, width)
+//   decode row  t < num_decode_tokens: decode_slots[t, j < n] = slot of record j, or -1
+//   prefill row t - num_decode_tokens: prefill_local[., j < n] = j
+//   and -1 in the other columns below width; those past it are not touched.
+//
+// In:  positions[num_tokens] int64, token_to_req[num_tokens],
+//      block_table[table_rows, kTableWidth] (rows kTableStride apart),
+//      slot_mapping[num_tokens] int64, or null.
+// Out: decode_slots[num_decode_tokens, kCapacity], decode_lens[num_decode_tokens],
+//      prefill_local[num_tokens - num_decode_tokens, kCapacity]. int32 but where said.
+//
+// A row belongs to one warp of each block in x, kThreads / 32 rows a block. The blocks of
+// one x deal its rows' columns out among them in slices of 128, so that few rows still
+// fill the GPU and neither grid nor code depends on how many columns are active. With
+// kDcpWorld > 1 a decode row is made of its rank's records alone, and a warp counts the
+// usable ones before its slices itself: reading the pages again is cheaper than waiting
+// for other warps. No shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kCompressRatio = 128; // raw tokens of a record
+constexpr int kCapacity = 8192;     // columns and row stride of the outputs
+constexpr int kBlockSize = 2;       // slots of a page
+constexpr int kTableWidth = 4096;   // pages of a request
+constexpr int kTableStride = 4096;  // elements between rows of block_table
+constexpr int kDcpWorld = 1;        // ranks that share the cache
+constexpr int kDcpInterleave = 1;   // consecutive ids of one rank
+constexpr int kThreads = 256;       // threads of a block
+#endif
+
+static_assert(kCompressRatio >= 1 && kCapacity >= 1,
+              "compress_ratio and capacity must be at least 1");
+static_assert(
+    kBlockSize >= 1 && kTableWidth >= 1 && kTableWidth <= kTableStride,
+    "block_size and table_width must be at least 1, table_stride at least table_width");
+static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
+              "dcp_interleave must divide block_size");
+static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+
+#include "common/arch.cuh"
+#include "common/compact.cuh"
+#include "common/count.cuh"
+#include "common/int_math.cuh"
+#include "common/paging.cuh"
+#include "common/quad.cuh"
+#include "common/records.cuh"
+
+struct args_t {
+    const long long *positions;
+    const int *token_to_req;
+    const int *block_table;
+    const long long *slot_mapping;
+    int *decode_slots;
+    int *decode_lens;
+    int *prefill_local;
+    count_t num_decode_tokens;
+    count_t active_width;
+    count_t live_tokens;
+    int num_tokens;
+    int table_rows;
+    int dcp_rank;
+};
+
+constexpr unsigned kRows = kThreads / kWarp;
+
+// A lane's entries of a slice: column j < n holds record j, its slot (kPaged) or just its
+// number. A page that neighbours share is looked up once.
+template <bool kWide, bool kPaged>
+__device__ inline int_quad_t entries_of(unsigned slice, unsigned n, const int *pages)
+{
+    int_quad_t quad;
+    int page = -1;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned record = column_of<kWide>(slice, i);
+        const unsigned offset = record % kBlockSize;
+        int entry = static_cast<int>(record);
+        if constexpr (kPaged) {
+            if (record < n && (!kWide || i == 0 || offset == 0)) {
+                page = __ldg(pages + record / kBlockSize);
+            }
+            entry = slot_in_page<kBlockSize>(page, offset);
+        }
+        quad.at[i] = record < n ? entry : -1;
+    }
+    return quad;
+}
+
+template <bool kWide, bool kPaged>
+__device__ inline void write_slices(int *row, unsigned width, unsigned n,
+                                    const int *pages)
+{
+    const unsigned slices = div_up(width, kSlice);
+#pragma unroll 4 // look-ups of several slices in flight
+    for (unsigned slice = blockIdx.y; slice < slices; slice += gridDim.y) {
+        store_quad<kWide>(row, slice, width, entries_of<kWide, kPaged>(slice, n, pages));
+    }
+}
+
+template <bool kPaged>
+__device__ inline void write_row(int *row, unsigned width, unsigned n, const int *pages)
+{
+    if (takes_quads(row)) {
+        write_slices<true, kPaged>(row, width, n, pages);
+    } else {
+        write_slices<false, kPaged>(row, width, n, pages);
+    }
+}
+
+// How many of the records [begin, end) have a usable page, by a warp.
+template <bool kWide>
+__device__ inline unsigned count_usable(const int *pages, unsigned begin, unsigned end)
+{
+    if (begin == end) {
+        return 0;
+    }
+    const unsigned n_pages = div_up<unsigned>(end, kBlockSize);
+    const unsigned slices = div_up(n_pages, kSlice);
+    unsigned usable = 0;
+#pragma unroll 8 // look-ups of several slices in flight
+    for (unsigned slice = begin / kBlockSize / kSlice; slice < slices; slice++) {
+        const int_quad_t quad = load_quad<kWide>(pages, slice, n_pages);
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const unsigned page = column_of<kWide>(slice, i);
+            const unsigned first = greatest(page * kBlockSize, begin);
+            const unsigned last = least((page + 1) * kBlockSize, end);
+            const bool counts =
+                slot_in_page<kBlockSize>(quad.at[i], 0) >= 0 && first < last;
+            usable += counts ? last - first : 0;
+        }
+    }
+    return __reduce_add_sync(kWholeWarp, usable);
+}
+
+// The usable ones of the records [0, n) at the front. Returns how many, in the first
+// block.
+template <bool kWide>
+__device__ inline unsigned compact_slices(int *row, unsigned width, unsigned n,
+                                          const int *pages)
+{
+    const unsigned slices = div_up(width, kSlice);
+    unsigned kept = 0; // of the records below `counted`
+    unsigned counted = 0;
+    for (unsigned slice = blockIdx.y; slice < slices; slice += gridDim.y) {
+        if (slice * kSlice < n) {
+            kept += count_usable<kWide>(pages, counted, slice * kSlice);
+            counted = least((slice + 1) * kSlice, n);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const unsigned column = column_of<false>(slice, i);
+            int slot = -1;
+            if (column < n) {
+                slot = slot_in_page<kBlockSize>(__ldg(pages + column / kBlockSize),
+                                                column % kBlockSize);
+            } else if (column < width) {
+                row[column] = -1;
+            }
+            const unsigned place = place_kept(slot >= 0, kept);
+            if (slot >= 0) {
+                row[place] = slot;
+            }
+        }
+    }
+    if (blockIdx.y == 0) {
+        kept += count_usable<kWide>(pages, counted, n);
+        for (unsigned column = kept + lane_of_thread(); column < n; column += kWarp) {
+            row[column] = -1;
+        }
+    }
+    return kept;
+}
+
+// Returns the row's length, in the first block.
+__device__ inline unsigned write_decode_row(int *row, unsigned width, unsigned n,
+                                            const int *pages)
+{
+    if constexpr (kDcpWorld == 1) {
+        write_row<true>(row, width, n, pages);
+        return n;
+    } else if (takes_quads(pages)) {
+        return compact_slices<true>(row, width, n, pages);
+    } else {
+        return compact_slices<false>(row, width, n, pages);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_c128a_topk(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kRows + warp_of_thread();
+    if (row >= static_cast<unsigned>(args.num_tokens)) {
+        return;
+    }
+    // All that a row may need is under way before the first of it is looked at.
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const int active_width = read_count(args.active_width, kCapacity);
+    const int decode_tokens = read_count(args.num_decode_tokens, 0);
+    const long long position = args.positions[row];
+    const int request = args.token_to_req[row];
+    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
+    const bool stored = !masks || args.slot_mapping[row] >= 0;
+
+    const int width = clamp(active_width, 0, kCapacity);
+    const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
+    const bool live = static_cast<int>(row) < live_tokens;
+    const bool known = request >= 0 && request < args.table_rows;
+    const long long table_row = known ? request : 0;
+    const int n = live ? complete_records<kCompressRatio>(position, width) : 0;
+    if (row >= n_decode) {
+        const long long prefill_row = row - n_decode;
+        write_row<false>(args.prefill_local + prefill_row * kCapacity, width, n, nullptr);
+        return;
+    }
+    const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
+    const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
+    const unsigned length = write_decode_row(
+        args.decode_slots + static_cast<long long>(row) * kCapacity, width,
+        known && stored ? paged : 0, args.block_table + table_row * kTableStride);
+    if (blockIdx.y == 0 && lane_of_thread() == 0) {
+        args.decode_lens[row] = static_cast<int>(length);
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// image_visibility: how far a token sees to either side inside its image span.
+//
+//   left_visible[t]  = min(pos - begin, kImageWidth - 1)
+//   right_visible[t] = min(end - pos, kImageWidth)
+//
+// for a token t >= first_token whose position pos lies in a span [begin, end] of its
+// request b, the last such of the spans span_start_loc[b] ... span_start_loc[b + 1] - 1;
+// else 0 and 0.
+//
+// In:  query_start_loc[num_requests + 1], which never decreases, seq_lens[num_requests],
+//      span_start_loc[num_requests + 1], clamped to [0, num_spans], span_begin and
+//      span_end[num_spans].
+// Out: left_visible[num_tokens], right_visible[num_tokens]. All int32.
+//
+// One thread per token. A warp searches the requests of its 32 tokens together, then goes
+// through the spans of each of those requests, mostly one: 32 spans at a time, one per
+// lane, of which only those that a token of the warp may lie in are shown to all. No
+// shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kImageWidth = 64; // most visible tokens to the right
+constexpr int kThreads = 64;    // threads of a block
+#endif
+
+static_assert(kImageWidth >= 1, "image_width must be at least 1");
+static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
+
+#include "common/arch.cuh"
+#include "common/int_math.cuh"
+#include "common/token_places.cuh"
+
+struct args_t {
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *span_start_loc;
+    const int *span_begin;
+    const int *span_end;
+    int *left_visible;
+    int *right_visible;
+    int num_tokens;
+    int num_requests;
+    int num_spans;
+    int first_token;
+};
+
+struct span_t {
+    int begin;
+    int end; // inclusive
+};
+
+constexpr span_t kNoSpan = {0x7fffffff, -1};
+
+__device__ inline bool holds(const span_t &span, int position)
+{
+    return span.begin <= position && position <= span.end;
+}
+
+// By a whole warp: the last of the spans [first, stop) that holds the lane's position,
+// for the lanes that look. `low` and `high` are the least and the greatest position of
+// those.
+__device__ inline span_t find_span(const args_t &args, int first, int stop, bool looks,
+                                   int position, int low, int high)
+{
+    span_t found = kNoSpan;
+    for (; first < stop && __any_sync(kWholeWarp, looks); stop -= kWarp) {
+        const int mine = stop - 1 - static_cast<int>(lane_of_thread());
+        span_t span = kNoSpan;
+        if (mine >= first) {
+            span = {args.span_begin[mine], args.span_end[mine]};
+        }
+        unsigned near = __ballot_sync(kWholeWarp, span.begin <= high && span.end >= low);
+        for (; near != 0; near &= near - 1) {
+            const int lane = __ffs(near) - 1;
+            const span_t shown = {__shfl_sync(kWholeWarp, span.begin, lane),
+                                  __shfl_sync(kWholeWarp, span.end, lane)};
+            if (looks && holds(shown, position)) {
+                found = shown;
+                looks = false;
+            }
+        }
+    }
+    return found;
+}
+
+// By a whole warp, for the lanes whose token has a request and a position.
+__device__ inline span_t span_of_token(const args_t &args, const place_t &place,
+                                       bool looks)
+{
+    const int position = static_cast<int>(place.position);
+    int first = 0;
+    int stop = 0;
+    if (looks) {
+        first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
+        stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
+    }
+    span_t found = kNoSpan;
+    unsigned left = __ballot_sync(kWholeWarp, looks && first < stop);
+    while (left != 0) {
+        const int leader = __ffs(left) - 1;
+        const int request = __shfl_sync(kWholeWarp, place.request, leader);
+        const bool member = looks && place.request == request;
+        const unsigned members = __ballot_sync(kWholeWarp, member);
+        const int last = static_cast<int>(kWarp) - 1 - __clz(static_cast<int>(members));
+        // Positions of a request ascend with its tokens.
+        const span_t span =
+            find_span(args, __shfl_sync(kWholeWarp, first, leader),
+                      __shfl_sync(kWholeWarp, stop, leader), member, position,
+                      __shfl_sync(kWholeWarp, position, __ffs(members) - 1),
+                      __shfl_sync(kWholeWarp, position, last));
+        found = member ? span : found;
+        left &= ~members;
+    }
+    return found;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_image_visibility(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned tokens = static_cast<unsigned>(args.num_tokens);
+    if (row - lane_of_thread() >= tokens) {
+        return;
+    }
+    // Lanes past the last token take part in the search, with that one.
+    const int token = static_cast<int>(least(row, tokens - 1));
+    const bool wanted = token >= args.first_token;
+    span_t span = kNoSpan;
+    int position = 0;
+    if (__any_sync(kWholeWarp, wanted)) {
+        const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
+                                                   args.num_requests, token);
+        position = static_cast<int>(place.position);
+        span = span_of_token(args, place, wanted && place.position >= 0);
+    }
+    if (row < tokens) {
+        const bool inside = holds(span, position);
+        // Unsigned: a span may begin far before its sequence.
+        const unsigned left =
+            static_cast<unsigned>(position) - static_cast<unsigned>(span.begin);
+        args.left_visible[row] =
+            inside ? static_cast<int>(least<unsigned>(left, kImageWidth - 1)) : 0;
+        args.right_visible[row] = inside ? least(span.end - position, kImageWidth) : 0;
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// swa_indices: sliding-window rows.
+//
+//   causal:  start = max(pos - max(kWindow - 1, left), 0)
+//            end   = min(pos + right + 1, seq_len, start + kWindow + kImageWidth)
+//   a draft: start = max(prefix - kWindow, 0), end = seq_len
+//   then     start = max(start, replay_start, end - kIndexWidth), n = max(end - start, 0)
+//
+//   swa_indices[i, j < n] = the slot of position start + j of the request of token
+//                           token_offset + i, or -1;  -1 in the columns from n on
+//   swa_lens[i] = n
+//
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], replay_start[num_requests] or
+//      null, block_table[table_rows, kTableWidth] (rows kTableStride apart); by absolute token
+//      token_to_req, is_valid_token (bytes) or null, left_visible and right_visible or null.
+// Out: swa_indices[num_rows, kIndexWidth] (rows kIndexStride apart), swa_lens[num_rows]. All int32.
+//
+// One warp per row, whatever request it is of. A lane takes four columns of each slice of 128,
+// padding included, in one 16-byte store where the row's address allows. With kDcpWorld > 1 the
+// warp walks the rank's own positions alone, which are known without looking at the others, and
+// squeezes out those without a usable page; a row's length is what was kept. No shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kWindow = 128;        // raw tokens of the sliding window
+constexpr int kIndexWidth = 128;    // columns of a row
+constexpr int kIndexStride = 128;   // elements between rows of swa_indices
+constexpr int kBlockSize = 64;      // slots of a page
+constexpr int kTableWidth = 16384;  // pages of a request
+constexpr int kTableStride = 16384; // elements between rows of block_table
+constexpr int kImageWidth = 0;      // further window columns for image spans
+constexpr bool kCausal = true;      // false: a draft block, whose tokens share one range
+constexpr int kDcpWorld = 1;        // ranks that share the cache
+constexpr int kDcpInterleave = 1;   // consecutive positions of one rank
+constexpr int kDcpStorage = 0;      // 0: a rank stores its own positions; 1: all of them
+constexpr int kThreads = 128;       // threads of a block
+#endif
+
+static_assert(kWindow >= 1 && kImageWidth >= 0,
+              "window must be at least 1, image_width not negative");
+static_assert(kIndexWidth >= 1 && kIndexWidth <= kIndexStride,
+              "index_width must be at least 1, index_stride at least index_width");
+static_assert(
+    kBlockSize >= 1 && kTableWidth >= 1 && kTableWidth <= kTableStride,
+    "block_size and table_width must be at least 1, table_stride at least table_width");
+static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
+              "dcp_interleave must divide block_size");
+static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
+static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+
+#include "common/arch.cuh"
+#include "common/compact.cuh"
+#include "common/count.cuh"
+#include "common/int_math.cuh"
+#include "common/paged_run.cuh"
+#include "common/paging.cuh"
+#include "common/quad.cuh"
+#include "common/window.cuh"
+
+struct args_t {
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *token_to_req;
+    const int *block_table;
+    const unsigned char *is_valid_token;
+    const int *replay_start;
+    const int *left_visible;
+    const int *right_visible;
+    int *swa_indices;
+    int *swa_lens;
+    count_t live_tokens;
+    int num_rows;
+    int token_offset;
+    int num_requests;
+    int table_rows;
+    int dcp_rank;
+};
+
+constexpr unsigned kRows = kThreads / kWarp;
+constexpr bool kReplicated = kDcpStorage == 1;
+
+// The positions [first, first + n) of a request, which all are below 2^31.
+struct run_t {
+    const int *pages;
+    int first;
+    int n;
+};
+
+__device__ inline range_t draft_range(long long query_len, long long seq_len)
+{
+    return {greatest<long long>(seq_len - query_len - kWindow, 0), seq_len};
+}
+
+__device__ inline run_t run_of(const args_t &args, int token)
+{
+    // All that does not depend on the request is under way before it is looked at.
+    const int live_tokens = read_count(args.live_tokens, token + 1);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
+    const int request = args.token_to_req[token];
+    const long long left = visible_at<kImageWidth>(args.left_visible, token);
+    const long long right = visible_at<kImageWidth>(args.right_visible, token);
+    const int requests = least(args.num_requests, args.table_rows);
+    if (token >= live_tokens || !valid || request < 0 || request >= requests) {
+        return {};
+    }
+    const long long query_end = args.query_start_loc[request + 1LL];
+    const long long seq_len = args.seq_lens[request];
+    long long floor = 0;
+    if (args.replay_start != nullptr) {
+        floor = args.replay_start[request];
+    }
+    range_t range;
+    if constexpr (kCausal) {
+        const long long position = position_of(token, query_end, seq_len);
+        if (position < 0) {
+            return {};
+        }
+        range = window_of<kWindow, kImageWidth>(position, seq_len, left, right);
+    } else {
+        range = draft_range(query_end - args.query_start_loc[request], seq_len);
+    }
+    const long long start =
+        greatest(greatest(range.start, floor), range.end - kIndexWidth);
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    if (start >= range.end) {
+        return {};
+    }
+    return {pages, static_cast<int>(start), static_cast<int>(range.end - start)};
+}
+
+// The slot of a rank's own position number `local`, or -1. Where every rank stores all positions it
+// is found by the position itself.
+__device__ inline int owned_slot(const int *pages, unsigned local, int rank)
+{
+    constexpr long long kAllRuns = static_cast<long long>(kDcpInterleave) * kDcpWorld;
+    constexpr unsigned kRound = static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+    constexpr unsigned kRun = kDcpInterleave;
+    unsigned id = local;
+    if (kReplicated) {
+        id = local / kRun * kRound + static_cast<unsigned>(rank) * kRun + local % kRun;
+    }
+    const bool paged = id < kPagedIds<kBlockSize, kTableWidth>;
+    return slot_in_page<kBlockSize>(paged ? __ldg(pages + id / kBlockSize) : -1,
+                                    id % kBlockSize);
+}
+
+// Returns the row's length.
+__device__ inline unsigned compact_row(int *row, const run_t &run, int rank)
+{
+    const unsigned begin = owned_below<kDcpWorld, kDcpInterleave>(run.first, rank);
+    const unsigned end = owned_below<kDcpWorld, kDcpInterleave>(run.first + run.n, rank);
+    unsigned kept = 0;
+    for (unsigned warp_first = begin; warp_first < end; warp_first += kWarp) {
+        const unsigned local = warp_first + lane_of_thread();
+        const int slot = local < end ? owned_slot(run.pages, local, rank) : -1;
+        const unsigned place = place_kept(slot >= 0, kept);
+        if (slot >= 0) {
+            row[place] = slot;
+        }
+    }
+    for (unsigned column = kept + lane_of_thread(); column < kIndexWidth;
+         column += kWarp) {
+        row[column] = -1;
+    }
+    return kept;
+}
+
+// Returns the row's length.
+__device__ inline unsigned write_row(int *row, const run_t &run, int rank)
+{
+    if constexpr (kDcpWorld > 1) {
+        return compact_row(row, run, rank);
+    } else {
+        write_run<kIndexWidth, kBlockSize, kTableWidth>(row, run.pages, run.first, run.n);
+        return run.n;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_swa_indices(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kRows + warp_of_thread();
+    if (row >= static_cast<unsigned>(args.num_rows)) {
+        return;
+    }
+    const run_t run = run_of(args, args.token_offset + static_cast<int>(row));
+    int *indices = args.swa_indices + static_cast<long long>(row) * kIndexStride;
+    const unsigned length = write_row(indices, run, args.dcp_rank);
+    if (lane_of_thread() == 0) {
+        args.swa_lens[row] = static_cast<int>(length);
+    }
+}

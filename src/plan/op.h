@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an op is inside kiln: its public table, the checks only it knows, the constants
+ * that it adds to its shape's, and how its rows map to a grid. One op_<name>.c fills one
+ * of these in; each function of one that is planned is NULL.
+ */
+#ifndef KI_PLAN_OP_H
+#define KI_PLAN_OP_H
+
+#include <stdint.h>
+
+#include "kiln/op_info.h"
+#include "kiln/status.h"
+
+/* A constant of the emitted source beyond the shape's own fields and kThreads. */
+struct ki_constant {
+    const char *name; /* as in the template: kRowThreads */
+    int64_t value;
+};
+
+enum { KI_CONSTANTS_MAX = 8 };
+
+struct ki_grid {
+    uint32_t x, y; /* blocks; x * y == 0: nothing to launch */
+};
+
+struct ki_op {
+    struct kiln_op_info info;
+    const char *template_name; /* "global_topk.cu"; NULL: not built yet */
+
+    /* Demands between fields; ranges and strides are checked from the table before. May
+     * be NULL. */
+    enum kiln_status (*check)(const struct kiln_shape *shape, struct kiln_error *err);
+
+    /* Writes at most KI_CONSTANTS_MAX constants, returns how many. May be NULL. */
+    int (*constants)(const struct kiln_shape *shape, struct ki_constant *out);
+
+    /* Threads of a block, which the template knows as kThreads. */
+    int (*threads)(const struct kiln_shape *shape);
+
+    /* Demands on a launch's arguments that the table cannot say. May be NULL. */
+    enum kiln_status (*check_args)(const struct kiln_shape *shape, const void *args,
+                                   struct kiln_error *err);
+
+    /* The grid of one launch; n_sms is the device's multiprocessor count. */
+    struct ki_grid (*grid)(const struct kiln_shape *shape, const void *args, int n_sms);
+
+    enum kiln_status (*reference)(const struct kiln_shape *shape, const void *args);
+};
+
+/* NULL where there is none. */
+const struct ki_op *ki_op_get(enum kiln_op op);
+
+/* Is the shape legal, and the op one of this kiln? */
+enum kiln_status ki_op_check(enum kiln_op op, const struct kiln_shape *shape,
+                             struct kiln_error *err);
+
+/*
+ * The rows of an array in a launch with these args, or in an args struct's extents;
+ * counts that live in device memory cannot be read here and give -1.
+ */
+int64_t ki_op_rows(const struct ki_op *op, const void *args, enum kiln_extent extent);
+
+/* Are the arguments of a launch or a reference complete, aligned and in range? */
+enum kiln_status ki_op_check_args(const struct ki_op *op, const struct kiln_shape *shape,
+                                  const void *args, struct kiln_error *err);
+
+/* Shared demands: block_size is a multiple of dcp_interleave; dcp_rank is one of
+ * dcp_world; left_visible and right_visible come together. */
+enum kiln_status ki_op_check_dcp(const char *op_name, int64_t block_size,
+                                 int64_t dcp_interleave, struct kiln_error *err);
+enum kiln_status ki_op_check_pair(const char *op_name, const void *left_visible,
+                                  const void *right_visible, struct kiln_error *err);
+enum kiln_status ki_op_check_rank(const char *op_name, int64_t dcp_rank,
+                                  int64_t dcp_world, struct kiln_error *err);
+
+#endif

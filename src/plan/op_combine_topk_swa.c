@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine_topk_swa: its table, its demands and how its rows map to a grid. */
+#include "base/status.h"
+#include "plan/op_table.h"
+#include "reference/reference.h"
+
+#define SHAPE kiln_combine_topk_swa_shape
+#define ARGS kiln_combine_topk_swa_args
+
+static int64_t topk_width(const struct kiln_shape *shape)
+{
+    int64_t topk = shape->combine_topk_swa.topk;
+
+    return topk > 1 ? topk : 1;
+}
+
+static int64_t combined_width(const struct kiln_shape *shape)
+{
+    const struct SHAPE *s = &shape->combine_topk_swa;
+    int64_t used = s->topk + s->window + s->image_width;
+
+    return (used + s->align - 1) / s->align * s->align;
+}
+
+static const struct kiln_shape_field fields[] = {
+    KI_FIELD("topk", 0),
+    KI_FIELD_STRIDE("topk_stride"),
+    KI_FIELD("window", 1),
+    KI_FIELD("compress_ratio", 0),
+    KI_FIELD_OR("image_width", 0, 0),
+    KI_FIELD_OR("align", 1, 128),
+    KI_FIELD_STRIDE("combined_stride"),
+};
+
+static const struct kiln_arg args[] = {
+    {KI_MATRIX(ARGS, topk_indices, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_TOKENS,
+               topk_width, KI_INDEX(SHAPE, topk_stride)),
+     .may_be_null = true},
+    {KI_VECTOR(ARGS, query_start_loc, KILN_ARG_INPUT, KILN_I32,
+               KILN_EXTENT_REQUEST_BOUNDS)},
+    {KI_VECTOR(ARGS, seq_lens, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_REQUESTS)},
+    {KI_VECTOR(ARGS, gather_lens, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_REQUESTS)},
+    {KI_VECTOR(ARGS, left_visible, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_TOKENS),
+     .optional = true},
+    {KI_VECTOR(ARGS, right_visible, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_TOKENS),
+     .optional = true},
+    {KI_MATRIX(ARGS, combined_indices, KILN_ARG_OUTPUT, KILN_I32, KILN_EXTENT_TOKENS,
+               combined_width, KI_INDEX(SHAPE, combined_stride))},
+    {KI_VECTOR(ARGS, combined_lens, KILN_ARG_OUTPUT, KILN_I32, KILN_EXTENT_TOKENS)},
+    {KI_COUNTED(ARGS, workspace_rows, KILN_EXTENT_NONE)},
+    {KI_COUNTED(ARGS, swa_base, KILN_EXTENT_NONE)},
+    {KI_NUMBER(ARGS, num_tokens, KILN_EXTENT_TOKENS)},
+    {KI_EXTENT(ARGS, num_requests, KILN_EXTENT_REQUESTS)},
+};
+
+static enum kiln_status check_args(const struct kiln_shape *shape,
+                                   const void *launch_args, struct kiln_error *err)
+{
+    const struct SHAPE *s = &shape->combine_topk_swa;
+    const struct ARGS *a = launch_args;
+
+    if (s->topk > 0 && a->topk_indices == NULL && a->num_tokens > 0) {
+        return ki_fail(
+            err, KILN_E_ARGUMENT,
+            "combine_topk_swa: topk_indices is NULL: expected an array, as topk is "
+            "%lld",
+            (long long)s->topk);
+    }
+    KI_TRY(ki_op_check_pair("combine_topk_swa", a->left_visible, a->right_visible, err));
+    if (a->workspace_rows.kind == KILN_COUNT_VALUE &&
+        (int64_t)a->num_requests * a->workspace_rows.value > INT32_MAX) {
+        return ki_fail(err, KILN_E_ARGUMENT,
+                       "combine_topk_swa: workspace_rows = %d with %d requests: expected "
+                       "num_requests * workspace_rows below 2^31",
+                       (int)a->workspace_rows.value, (int)a->num_requests);
+    }
+    return KILN_OK;
+}
+
+static int threads(const struct kiln_shape *shape)
+{
+    (void)shape;
+    return 128;
+}
+
+/* A warp for each row. */
+static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_args,
+                           int n_sms)
+{
+    const struct ARGS *a = launch_args;
+    const int64_t rows = threads(shape) / 32;
+
+    (void)n_sms;
+    return (struct ki_grid){(uint32_t)((a->num_tokens + rows - 1) / rows), 1};
+}
+
+const struct ki_op ki_op_combine_topk_swa = {
+    .info = {.op = KILN_OP_COMBINE_TOPK_SWA,
+             .name = "combine_topk_swa",
+             .supported = true,
+             .fields = fields,
+             .n_fields = KI_COUNT_OF(fields),
+             .args = args,
+             .n_args = KI_COUNT_OF(args),
+             .args_bytes = sizeof(struct ARGS)},
+    .template_name = "combine_topk_swa.cu",
+    .threads = threads,
+    .check_args = check_args,
+    .grid = grid,
+    .reference = ki_reference_combine_topk_swa,
+};

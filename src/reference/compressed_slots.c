@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compressed_slots: the slot of the record that a token completes, -1 for every other
+ * token. Slots are int64, so that every page that is not negative can be used.
+ */
+#include "reference/reference.h"
+#include "reference/rules.h"
+#include "reference/window.h"
+
+/* The record that token t of request b completes, -1: none. */
+static int64_t completed_record(const struct kiln_compressed_slots_args *args,
+                                int64_t ratio, int64_t b, int64_t t)
+{
+    struct ki_request request = ki_request_at(args->query_start_loc, args->seq_lens, b);
+    int64_t pos = ki_position(&request, t);
+    return pos >= 0 && (pos + 1) % ratio == 0 ? pos / ratio : -1;
+}
+
+static int64_t slot_of(const struct kiln_compressed_slots_args *args,
+                       const struct ki_cache *cache, int64_t ratio, int64_t t)
+{
+    int64_t offset = 0;
+    int64_t b = ki_request_of(args->query_start_loc, args->num_requests, 0, t);
+    if (!ki_has_row(cache, b)) {
+        return -1;
+    }
+    if (cache->world == 1 && args->own_slots != NULL && args->own_slots[t] < 0) {
+        return -1;
+    }
+    int64_t record = completed_record(args, ratio, b, t);
+    int64_t page = ki_page(cache, b, record, &offset);
+    return page >= 0 ? page * cache->block_size + offset : -1;
+}
+
+enum kiln_status ki_reference_compressed_slots(const struct kiln_shape *shape,
+                                               const void *args)
+{
+    const struct kiln_compressed_slots_args *a = args;
+    const struct kiln_compressed_slots_shape *s = &shape->compressed_slots;
+    struct ki_cache cache = {
+        .table = a->block_table,
+        .rows = a->table_rows,
+        .width = s->table_width,
+        .stride = s->table_stride,
+        .block_size = s->block_size,
+        .world = s->dcp_world,
+        .interleave = s->dcp_interleave,
+        .rank = a->dcp_rank,
+    };
+
+    for (int64_t t = 0; t < a->num_tokens; t++) {
+        a->slots[t] = slot_of(a, &cache, s->compress_ratio, t);
+    }
+    return KILN_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gather_lens: the raw tokens that a prefill request gathers, its own of this step and what
+ * its window reaches of those before, as far back as its replay starts.
+ */
+#include "reference/reference.h"
+#include "reference/rules.h"
+#include "reference/window.h"
+
+static int64_t gather_len(const struct kiln_gather_lens_args *args, int64_t window,
+                          int64_t b)
+{
+    struct ki_request request = ki_request_at(args->query_start_loc, args->seq_lens, b);
+    int64_t prefix = request.seq_len - request.query_len;
+    int64_t floor = args->replay_start != NULL ? args->replay_start[b] : 0;
+    return request.query_len + ki_min(ki_max(prefix - floor, 0), window - 1);
+}
+
+enum kiln_status ki_reference_gather_lens(const struct kiln_shape *shape,
+                                          const void *args)
+{
+    const struct kiln_gather_lens_args *a = args;
+    int64_t window = shape->gather_lens.window;
+    int64_t first = ki_clamp(ki_count(a->first_request, 0), 0, a->num_requests);
+
+    for (int64_t b = first; b < a->num_requests; b++) {
+        a->gather_lens[b - first] = (int32_t)ki_min(gather_len(a, window, b), INT32_MAX);
+    }
+    return KILN_OK;
+}

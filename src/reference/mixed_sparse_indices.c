@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mixed_sparse_indices: one row of ids for each token of a mixed batch: its window in the
+ * first Ws columns, its compressed records in the Kp after them. Ids are slots with the
+ * pages as far apart as the consumer's pool has them.
+ */
+#include "reference/reference.h"
+#include "reference/window.h"
+
+/* A cache, and how its slots are named. */
+struct pool {
+    struct ki_cache cache;
+    int64_t span;
+};
+
+static int32_t remap(const struct pool *pool, int32_t slot)
+{
+    int64_t block_size = pool->cache.block_size;
+    int64_t id;
+
+    if (slot < 0) {
+        return -1;
+    }
+    id = slot / block_size * pool->span + slot % block_size;
+    return id <= INT32_MAX ? (int32_t)id : -1;
+}
+
+/* An id local to a request, as the consumer names it, or -1. */
+static int32_t lookup(const struct pool *pool, int64_t request, int64_t v)
+{
+    return remap(pool, ki_slot(&pool->cache, request, v));
+}
+
+struct step {
+    const struct kiln_mixed_sparse_indices_shape *s;
+    const struct kiln_mixed_sparse_indices_args *a;
+    struct pool window, records;
+    int64_t window_width, records_width; /* Ws, Kp */
+    int64_t n_decode, live;
+};
+
+static bool is_known(const struct step *step, int64_t request)
+{
+    return request < step->a->num_requests && ki_has_row(&step->window.cache, request) &&
+           ki_has_row(&step->records.cache, request);
+}
+
+static bool is_inert(const struct step *step, int64_t t)
+{
+    const uint8_t *valid = step->a->is_valid_token;
+    bool maps = step->s->decode_local && step->s->decode_topk > 0;
+
+    if (t >= step->live || (valid != NULL && valid[t] == 0)) {
+        return true;
+    }
+    return (t >= step->n_decode || maps) && !is_known(step, step->a->token_to_req[t]);
+}
+
+/* Returns the length of the part: mapped entries of local ids, else what the caller says. */
+static int64_t decode_records(const struct step *step, int64_t t, int32_t *row)
+{
+    int64_t n = step->s->decode_topk;
+    const int32_t *given = step->a->decode_compressed_indices + (n > 0 ? t * n : 0);
+    int64_t mapped = 0;
+
+    for (int64_t j = 0; j < n; j++) {
+        row[j] = step->s->decode_local
+                     ? lookup(&step->records, step->a->token_to_req[t], given[j])
+                     : remap(&step->records, given[j]);
+        mapped += row[j] >= 0;
+    }
+    ki_fill(row, n, step->records_width);
+    if (step->s->decode_local) {
+        return mapped;
+    }
+    return step->a->decode_compressed_lens != NULL
+               ? ki_clamp(step->a->decode_compressed_lens[t], 0, n)
+               : n;
+}
+
+static int64_t decode_row(const struct step *step, int64_t t, int32_t *row)
+{
+    int64_t n = step->s->swa_width;
+
+    for (int64_t j = 0; j < n; j++) {
+        row[j] = remap(&step->window, step->a->decode_swa_indices[t * n + j]);
+    }
+    ki_fill(row, n, step->window_width);
+    return decode_records(step, t, row + step->window_width);
+}
+
+/* Returns how many picks the token has; 0 also where it stands before its sequence. */
+static int64_t prefill_row(const struct step *step, int64_t t, int32_t *row)
+{
+    const struct kiln_mixed_sparse_indices_shape *s = step->s;
+    const struct kiln_mixed_sparse_indices_args *a = step->a;
+    int64_t r = a->token_to_req[t];
+    struct ki_request request = ki_request_at(a->query_start_loc, a->seq_lens, r);
+    int64_t pos = ki_position(&request, t);
+    struct ki_range range = ki_window(
+        pos, request.seq_len, ki_visible(a->left_visible, s->image_width, t),
+        ki_visible(a->right_visible, s->image_width, t), s->window, s->image_width);
+    int64_t n = pos < 0 ? 0 : ki_clamp(range.end - range.start, 0, step->window_width);
+    int64_t k = ki_records(pos, s->compress_ratio, s->topk);
+    int64_t first_pick = (t - step->n_decode) * ki_max(s->topk, 1);
+
+    for (int64_t j = 0; j < n; j++) {
+        row[j] = lookup(&step->window, r, range.start + j);
+    }
+    ki_fill(row, n, step->window_width);
+    for (int64_t j = 0; j < k; j++) {
+        row[step->window_width + j] =
+            lookup(&step->records, r, a->prefill_topk_indices[first_pick + j]);
+    }
+    ki_fill(row, step->window_width + k, step->window_width + step->records_width);
+    return k;
+}
+
+static int64_t align4(int64_t x)
+{
+    return (x + 3) / 4 * 4;
+}
+
+static struct step step_of(const struct kiln_mixed_sparse_indices_shape *s,
+                           const struct kiln_mixed_sparse_indices_args *a)
+{
+    return (struct step){
+        .s = s,
+        .a = a,
+        .window = {.cache = {.table = a->swa_block_table,
+                             .rows = a->swa_table_rows,
+                             .width = s->swa_table_width,
+                             .stride = s->swa_table_stride,
+                             .block_size = s->swa_block_size,
+                             .world = 1,
+                             .interleave = 1},
+                   .span = s->swa_span},
+        .records = {.cache = {.table = a->block_table,
+                              .rows = a->table_rows,
+                              .width = s->table_width,
+                              .stride = s->table_stride,
+                              .block_size = s->block_size,
+                              .world = 1,
+                              .interleave = 1},
+                    .span = s->span},
+        .window_width = s->swa_width + align4(s->image_width),
+        .records_width = align4(ki_max(s->topk, s->decode_topk)),
+        .n_decode = ki_clamp(ki_count(a->num_decode_tokens, 0), 0, a->num_tokens),
+        .live = ki_count(a->live_tokens, a->num_tokens),
+    };
+}
+
+enum kiln_status ki_reference_mixed_sparse_indices(const struct kiln_shape *shape,
+                                                   const void *args)
+{
+    const struct kiln_mixed_sparse_indices_args *a = args;
+    struct step step = step_of(&shape->mixed_sparse_indices, a);
+    int64_t width = step.window_width + step.records_width;
+
+    for (int64_t t = 0; t < a->num_tokens; t++) {
+        int32_t *row = a->sparse_indices + t * width;
+        int64_t length = 0;
+        if (is_inert(&step, t)) {
+            ki_fill(row, 0, width);
+        } else {
+            length = t < step.n_decode ? decode_row(&step, t, row)
+                                       : prefill_row(&step, t, row);
+        }
+        a->sparse_lens[t] = (int32_t)(step.window_width + length);
+    }
+    return KILN_OK;
+}

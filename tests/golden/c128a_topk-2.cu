@@ -1,0 +1,481 @@
+// kiln: c128a_topk
+#define KILN_PRELUDE
+[[maybe_unused]] constexpr int kCompressRatio = 128;
+[[maybe_unused]] constexpr int kCapacity = 7936;
+[[maybe_unused]] constexpr int kBlockSize = 2;
+[[maybe_unused]] constexpr int kTableWidth = 977;
+[[maybe_unused]] constexpr int kTableStride = 980;
+[[maybe_unused]] constexpr int kDcpWorld = 4;
+[[maybe_unused]] constexpr int kDcpInterleave = 2;
+[[maybe_unused]] constexpr int kThreads = 256;
+#line 1 "c128a_topk.cu"
+// SPDX-License-Identifier: Apache-2.0
+// c128a_topk: rows that attend every complete record.
+//
+//   width = clamp(active_width, 0, kCapacity)
+//   n     = pos < 0 ? 0 : min((pos + 1) / kCompressRatio, width)
+//   decode row  t < num_decode_tokens: decode_slots[t, j < n] = slot of record j, or -1
+//   prefill row t - num_decode_tokens: prefill_local[., j < n] = j
+//   and -1 in the other columns below width; those past it are not touched.
+//
+// In:  positions[num_tokens] int64, token_to_req[num_tokens],
+//      block_table[table_rows, kTableWidth] (rows kTableStride apart),
+//      slot_mapping[num_tokens] int64, or null.
+// Out: decode_slots[num_decode_tokens, kCapacity], decode_lens[num_decode_tokens],
+//      prefill_local[num_tokens - num_decode_tokens, kCapacity]. int32 but where said.
+//
+// A row belongs to one warp of each block in x, kThreads / 32 rows a block. The blocks of
+// one x deal its rows' columns out among them in slices of 128, so that few rows still
+// fill the GPU and neither grid nor code depends on how many columns are active. With
+// kDcpWorld > 1 a decode row is made of its rank's records alone, and a warp counts the
+// usable ones before its slices itself: reading the pages again is cheaper than waiting
+// for other warps. No shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kCompressRatio = 128; // raw tokens of a record
+constexpr int kCapacity = 8192;     // columns and row stride of the outputs
+constexpr int kBlockSize = 2;       // slots of a page
+constexpr int kTableWidth = 4096;   // pages of a request
+constexpr int kTableStride = 4096;  // elements between rows of block_table
+constexpr int kDcpWorld = 1;        // ranks that share the cache
+constexpr int kDcpInterleave = 1;   // consecutive ids of one rank
+constexpr int kThreads = 256;       // threads of a block
+#endif
+
+static_assert(kCompressRatio >= 1 && kCapacity >= 1,
+              "compress_ratio and capacity must be at least 1");
+static_assert(
+    kBlockSize >= 1 && kTableWidth >= 1 && kTableWidth <= kTableStride,
+    "block_size and table_width must be at least 1, table_stride at least table_width");
+static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
+              "dcp_interleave must divide block_size");
+static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
+
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 43 "c128a_topk.cu"
+#line 1 "common/compact.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Squeezing dropped entries out of a row.
+
+
+
+
+// How many entries were kept before this lane's, the warp's earlier ones included; counts
+// this turn's entries into `kept`, the same for all lanes.
+__device__ inline unsigned place_kept(bool keep, unsigned &kept)
+{
+    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
+    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
+    const unsigned place = kept + __popc(keeps & lanes_below);
+    kept += __popc(keeps);
+    return place;
+}
+#line 44 "c128a_topk.cu"
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 45 "c128a_topk.cu"
+#line 1 "common/int_math.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic that is there under every compiler, on constants and at run time.
+
+
+template <typename int_t>
+__host__ __device__ constexpr int_t least(int_t a, int_t b)
+{
+    return a < b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t greatest(int_t a, int_t b)
+{
+    return a > b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t clamp(int_t value, int_t low, int_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// For value >= 0 and unit > 0; the sum of both must fit the type.
+template <typename int_t>
+__host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+#line 46 "c128a_topk.cu"
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+
+
+
+
+
+struct owned_t {
+    unsigned local;
+    bool mine;
+};
+
+// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
+// own local; a negative one, taken as unsigned, is past every page.
+template <int kWorld, int kInterleave>
+__device__ inline owned_t owned_by(int id, int rank)
+{
+    const unsigned index = static_cast<unsigned>(id);
+    if constexpr (kWorld == 1) {
+        return {index, true};
+    } else {
+        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
+        constexpr unsigned kRound =
+            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+        constexpr unsigned kRun = kInterleave;
+        const unsigned owner = index / kRun % kWorld;
+        return {index / kRound * kRun + index % kRun,
+                id >= 0 && owner == static_cast<unsigned>(rank)};
+    }
+}
+
+// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
+template <int kWorld, int kInterleave>
+__device__ inline int owned_below(int n, int rank)
+{
+    if constexpr (kWorld == 1) {
+        return n;
+    } else {
+        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
+        const long long begin = static_cast<long long>(kInterleave) * rank;
+        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
+        return static_cast<int>(n / kRound * kInterleave + rest);
+    }
+}
+
+// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
+// turns negative ids away too.
+template <int kPageSlots, int kPages>
+constexpr unsigned kPagedIds = static_cast<unsigned>(
+    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
+
+// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
+template <int kPageSlots>
+__device__ inline int slot_in_page(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
+}
+#line 47 "c128a_topk.cu"
+#line 1 "common/quad.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A warp's access to a slice of a row of int32: 128 columns, four for each lane.
+//
+// Arrays are aligned to their element and no more. Where a row's address allows (kWide) a
+// lane's four columns are neighbours and move at once; elsewhere they lie a warp apart,
+// so that the accesses of a warp are dense all the same.
+
+
+
+
+constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
+constexpr unsigned kSlice = kWarp * kQuad;
+
+struct int_quad_t {
+    int at[kQuad];
+};
+
+// The same for all threads of a row.
+__device__ inline bool takes_quads(const int *row)
+{
+    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+}
+
+// Column i of the lane's four.
+template <bool kWide>
+__device__ inline unsigned column_of(unsigned slice, unsigned i)
+{
+    const unsigned lane = lane_of_thread();
+    return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Columns at or past width are not read and come back as -1. What is read once (kOnce)
+// may leave the cache first.
+template <bool kWide, bool kOnce = false>
+__device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        const int4 *address = reinterpret_cast<const int4 *>(row + first);
+        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
+        return {whole.x, whole.y, whole.z, whole.w};
+    }
+    int_quad_t quad;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        quad.at[i] = column < width ? __ldg(row + column) : -1;
+    }
+    return quad;
+}
+
+// Columns at or past width are not written.
+template <bool kWide>
+__device__ inline void store_quad(int *row, unsigned slice, unsigned width,
+                                  const int_quad_t &quad)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        *reinterpret_cast<int4 *>(row + first) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        if (column < width) {
+            row[column] = quad.at[i];
+        }
+    }
+}
+#line 48 "c128a_topk.cu"
+#line 1 "common/records.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
+
+
+
+
+// Records that are complete once `position` is known, at most `limit`; kRatio 0: there
+// are none. Unsigned, because the last position of all has a successor only there.
+template <int kRatio>
+__device__ inline int complete_records(long long position, int limit)
+{
+    if constexpr (kRatio == 0) {
+        return 0;
+    } else {
+        if (position < 0) {
+            return 0;
+        }
+        const unsigned long long seen = static_cast<unsigned long long>(position) + 1;
+        return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
+    }
+}
+#line 49 "c128a_topk.cu"
+
+struct args_t {
+    const long long *positions;
+    const int *token_to_req;
+    const int *block_table;
+    const long long *slot_mapping;
+    int *decode_slots;
+    int *decode_lens;
+    int *prefill_local;
+    count_t num_decode_tokens;
+    count_t active_width;
+    count_t live_tokens;
+    int num_tokens;
+    int table_rows;
+    int dcp_rank;
+};
+
+constexpr unsigned kRows = kThreads / kWarp;
+
+// A lane's entries of a slice: column j < n holds record j, its slot (kPaged) or just its
+// number. A page that neighbours share is looked up once.
+template <bool kWide, bool kPaged>
+__device__ inline int_quad_t entries_of(unsigned slice, unsigned n, const int *pages)
+{
+    int_quad_t quad;
+    int page = -1;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned record = column_of<kWide>(slice, i);
+        const unsigned offset = record % kBlockSize;
+        int entry = static_cast<int>(record);
+        if constexpr (kPaged) {
+            if (record < n && (!kWide || i == 0 || offset == 0)) {
+                page = __ldg(pages + record / kBlockSize);
+            }
+            entry = slot_in_page<kBlockSize>(page, offset);
+        }
+        quad.at[i] = record < n ? entry : -1;
+    }
+    return quad;
+}
+
+template <bool kWide, bool kPaged>
+__device__ inline void write_slices(int *row, unsigned width, unsigned n,
+                                    const int *pages)
+{
+    const unsigned slices = div_up(width, kSlice);
+#pragma unroll 4 // look-ups of several slices in flight
+    for (unsigned slice = blockIdx.y; slice < slices; slice += gridDim.y) {
+        store_quad<kWide>(row, slice, width, entries_of<kWide, kPaged>(slice, n, pages));
+    }
+}
+
+template <bool kPaged>
+__device__ inline void write_row(int *row, unsigned width, unsigned n, const int *pages)
+{
+    if (takes_quads(row)) {
+        write_slices<true, kPaged>(row, width, n, pages);
+    } else {
+        write_slices<false, kPaged>(row, width, n, pages);
+    }
+}
+
+// How many of the records [begin, end) have a usable page, by a warp.
+template <bool kWide>
+__device__ inline unsigned count_usable(const int *pages, unsigned begin, unsigned end)
+{
+    if (begin == end) {
+        return 0;
+    }
+    const unsigned n_pages = div_up<unsigned>(end, kBlockSize);
+    const unsigned slices = div_up(n_pages, kSlice);
+    unsigned usable = 0;
+#pragma unroll 8 // look-ups of several slices in flight
+    for (unsigned slice = begin / kBlockSize / kSlice; slice < slices; slice++) {
+        const int_quad_t quad = load_quad<kWide>(pages, slice, n_pages);
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const unsigned page = column_of<kWide>(slice, i);
+            const unsigned first = greatest(page * kBlockSize, begin);
+            const unsigned last = least((page + 1) * kBlockSize, end);
+            const bool counts =
+                slot_in_page<kBlockSize>(quad.at[i], 0) >= 0 && first < last;
+            usable += counts ? last - first : 0;
+        }
+    }
+    return __reduce_add_sync(kWholeWarp, usable);
+}
+
+// The usable ones of the records [0, n) at the front. Returns how many, in the first
+// block.
+template <bool kWide>
+__device__ inline unsigned compact_slices(int *row, unsigned width, unsigned n,
+                                          const int *pages)
+{
+    const unsigned slices = div_up(width, kSlice);
+    unsigned kept = 0; // of the records below `counted`
+    unsigned counted = 0;
+    for (unsigned slice = blockIdx.y; slice < slices; slice += gridDim.y) {
+        if (slice * kSlice < n) {
+            kept += count_usable<kWide>(pages, counted, slice * kSlice);
+            counted = least((slice + 1) * kSlice, n);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const unsigned column = column_of<false>(slice, i);
+            int slot = -1;
+            if (column < n) {
+                slot = slot_in_page<kBlockSize>(__ldg(pages + column / kBlockSize),
+                                                column % kBlockSize);
+            } else if (column < width) {
+                row[column] = -1;
+            }
+            const unsigned place = place_kept(slot >= 0, kept);
+            if (slot >= 0) {
+                row[place] = slot;
+            }
+        }
+    }
+    if (blockIdx.y == 0) {
+        kept += count_usable<kWide>(pages, counted, n);
+        for (unsigned column = kept + lane_of_thread(); column < n; column += kWarp) {
+            row[column] = -1;
+        }
+    }
+    return kept;
+}
+
+// Returns the row's length, in the first block.
+__device__ inline unsigned write_decode_row(int *row, unsigned width, unsigned n,
+                                            const int *pages)
+{
+    if constexpr (kDcpWorld == 1) {
+        write_row<true>(row, width, n, pages);
+        return n;
+    } else if (takes_quads(pages)) {
+        return compact_slices<true>(row, width, n, pages);
+    } else {
+        return compact_slices<false>(row, width, n, pages);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_c128a_topk(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kRows + warp_of_thread();
+    if (row >= static_cast<unsigned>(args.num_tokens)) {
+        return;
+    }
+    // All that a row may need is under way before the first of it is looked at.
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const int active_width = read_count(args.active_width, kCapacity);
+    const int decode_tokens = read_count(args.num_decode_tokens, 0);
+    const long long position = args.positions[row];
+    const int request = args.token_to_req[row];
+    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
+    const bool stored = !masks || args.slot_mapping[row] >= 0;
+
+    const int width = clamp(active_width, 0, kCapacity);
+    const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
+    const bool live = static_cast<int>(row) < live_tokens;
+    const bool known = request >= 0 && request < args.table_rows;
+    const long long table_row = known ? request : 0;
+    const int n = live ? complete_records<kCompressRatio>(position, width) : 0;
+    if (row >= n_decode) {
+        const long long prefill_row = row - n_decode;
+        write_row<false>(args.prefill_local + prefill_row * kCapacity, width, n, nullptr);
+        return;
+    }
+    const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
+    const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
+    const unsigned length = write_decode_row(
+        args.decode_slots + static_cast<long long>(row) * kCapacity, width,
+        known && stored ? paged : 0, args.block_table + table_row * kTableStride);
+    if (blockIdx.y == 0 && lane_of_thread() == 0) {
+        args.decode_lens[row] = static_cast<int>(length);
+    }
+}

@@ -1,0 +1,479 @@
+// kiln: global_topk
+#define KILN_PRELUDE
+[[maybe_unused]] constexpr int kTopk = 512;
+[[maybe_unused]] constexpr int kTopkStride = 512;
+[[maybe_unused]] constexpr int kSlotsStride = 512;
+[[maybe_unused]] constexpr int kBlockSize = 64;
+[[maybe_unused]] constexpr int kTableWidth = 4096;
+[[maybe_unused]] constexpr int kTableStride = 4096;
+[[maybe_unused]] constexpr int kDcpWorld = 1;
+[[maybe_unused]] constexpr int kDcpInterleave = 1;
+[[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kRowThreads = 64;
+#line 1 "global_topk.cu"
+// SPDX-License-Identifier: Apache-2.0
+// global_topk: top-k picks to cache slots, and how many.
+//
+//   slots[t, j] = page * kBlockSize + v % kBlockSize,  v = topk_indices[t, j],
+//                 page = block_table[token_to_req[t], v / kBlockSize];  or -1
+//   lens[t]     = mapped entries of row t
+//
+// In:  topk_indices[num_tokens, kTopk] (rows kTopkStride apart),
+//      block_table[table_rows, kTableWidth] (kTableStride), token_to_req[num_tokens],
+//      is_valid_token[num_tokens] bytes, or null.
+// Out: slots[num_tokens, kTopk] (kSlotsStride), lens[num_tokens]. int32 but where said.
+// Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
+//
+// kRowThreads threads share a row, kThreads / kRowThreads rows a block. Each warp takes
+// slices of 128 columns, several in flight at a time: a row is read and written once, in
+// 16-byte accesses where its addresses allow, and looked up through the L1 cache, which
+// holds a request's pages. Ids and pages may be any int32. Shared memory: kThreads / 32
+// ints where a row has several warps.
+#ifndef KILN_PRELUDE
+constexpr int kTopk = 512;        // columns of a row
+constexpr int kTopkStride = 512;  // elements between rows of topk_indices
+constexpr int kSlotsStride = 512; // elements between rows of slots
+constexpr int kBlockSize = 64;    // slots of a page
+constexpr int kTableWidth = 4096; // pages of a request
+constexpr int kTableStride = 4096;
+constexpr int kDcpWorld = 1;      // ranks that share the cache
+constexpr int kDcpInterleave = 1; // consecutive ids of one rank
+constexpr int kThreads = 128;     // threads of a block
+constexpr int kRowThreads = 64;   // threads of a row
+#endif
+
+static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kSlotsStride,
+              "topk must be at least 1 and at most both row strides");
+static_assert(
+    kBlockSize >= 1 && kTableWidth >= 1 && kTableWidth <= kTableStride,
+    "block_size and table_width must be at least 1, table_stride at least table_width");
+static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
+              "dcp_interleave must divide block_size");
+static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
+              "a row takes whole warps, a block whole rows");
+static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
+
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
+
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 44 "global_topk.cu"
+#line 1 "common/compact.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Squeezing dropped entries out of a row.
+
+
+
+
+// How many entries were kept before this lane's, the warp's earlier ones included; counts
+// this turn's entries into `kept`, the same for all lanes.
+__device__ inline unsigned place_kept(bool keep, unsigned &kept)
+{
+    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
+    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
+    const unsigned place = kept + __popc(keeps & lanes_below);
+    kept += __popc(keeps);
+    return place;
+}
+#line 45 "global_topk.cu"
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 46 "global_topk.cu"
+#line 1 "common/int_math.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic that is there under every compiler, on constants and at run time.
+
+
+template <typename int_t>
+__host__ __device__ constexpr int_t least(int_t a, int_t b)
+{
+    return a < b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t greatest(int_t a, int_t b)
+{
+    return a > b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t clamp(int_t value, int_t low, int_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// For value >= 0 and unit > 0; the sum of both must fit the type.
+template <typename int_t>
+__host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+#line 47 "global_topk.cu"
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+
+
+
+
+
+struct owned_t {
+    unsigned local;
+    bool mine;
+};
+
+// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
+// own local; a negative one, taken as unsigned, is past every page.
+template <int kWorld, int kInterleave>
+__device__ inline owned_t owned_by(int id, int rank)
+{
+    const unsigned index = static_cast<unsigned>(id);
+    if constexpr (kWorld == 1) {
+        return {index, true};
+    } else {
+        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
+        constexpr unsigned kRound =
+            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+        constexpr unsigned kRun = kInterleave;
+        const unsigned owner = index / kRun % kWorld;
+        return {index / kRound * kRun + index % kRun,
+                id >= 0 && owner == static_cast<unsigned>(rank)};
+    }
+}
+
+// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
+template <int kWorld, int kInterleave>
+__device__ inline int owned_below(int n, int rank)
+{
+    if constexpr (kWorld == 1) {
+        return n;
+    } else {
+        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
+        const long long begin = static_cast<long long>(kInterleave) * rank;
+        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
+        return static_cast<int>(n / kRound * kInterleave + rest);
+    }
+}
+
+// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
+// turns negative ids away too.
+template <int kPageSlots, int kPages>
+constexpr unsigned kPagedIds = static_cast<unsigned>(
+    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
+
+// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
+template <int kPageSlots>
+__device__ inline int slot_in_page(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
+}
+#line 48 "global_topk.cu"
+#line 1 "common/quad.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A warp's access to a slice of a row of int32: 128 columns, four for each lane.
+//
+// Arrays are aligned to their element and no more. Where a row's address allows (kWide) a
+// lane's four columns are neighbours and move at once; elsewhere they lie a warp apart,
+// so that the accesses of a warp are dense all the same.
+
+
+
+
+constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
+constexpr unsigned kSlice = kWarp * kQuad;
+
+struct int_quad_t {
+    int at[kQuad];
+};
+
+// The same for all threads of a row.
+__device__ inline bool takes_quads(const int *row)
+{
+    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+}
+
+// Column i of the lane's four.
+template <bool kWide>
+__device__ inline unsigned column_of(unsigned slice, unsigned i)
+{
+    const unsigned lane = lane_of_thread();
+    return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Columns at or past width are not read and come back as -1. What is read once (kOnce)
+// may leave the cache first.
+template <bool kWide, bool kOnce = false>
+__device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        const int4 *address = reinterpret_cast<const int4 *>(row + first);
+        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
+        return {whole.x, whole.y, whole.z, whole.w};
+    }
+    int_quad_t quad;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        quad.at[i] = column < width ? __ldg(row + column) : -1;
+    }
+    return quad;
+}
+
+// Columns at or past width are not written.
+template <bool kWide>
+__device__ inline void store_quad(int *row, unsigned slice, unsigned width,
+                                  const int_quad_t &quad)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        *reinterpret_cast<int4 *>(row + first) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        if (column < width) {
+            row[column] = quad.at[i];
+        }
+    }
+}
+#line 49 "global_topk.cu"
+#line 1 "common/row_scan.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
+
+
+
+
+struct row_scan_t {
+    unsigned before; // of the row's warps before this one
+    unsigned total;
+};
+
+// For all threads of the block, with the same count in each lane of a warp. Shared
+// memory: kWarps ints where a row has several warps. Before the block calls it again it
+// has to meet.
+template <unsigned kRowWarps, unsigned kWarps>
+__device__ inline row_scan_t scan_row(unsigned count)
+{
+    if constexpr (kRowWarps == 1) {
+        return {0, count};
+    } else {
+        __shared__ unsigned counts[kWarps];
+        const unsigned warp = warp_of_thread();
+        if (lane_of_thread() == 0) {
+            counts[warp] = count;
+        }
+        __syncthreads();
+        row_scan_t scan = {0, 0};
+#pragma unroll
+        for (unsigned i = 0; i < kRowWarps; i++) {
+            const unsigned other = counts[warp / kRowWarps * kRowWarps + i];
+            scan.before += i < warp % kRowWarps ? other : 0;
+            scan.total += other;
+        }
+        return scan;
+    }
+}
+#line 50 "global_topk.cu"
+
+struct args_t {
+    const int *topk_indices;
+    const int *token_to_req;
+    const int *block_table;
+    const unsigned char *is_valid_token;
+    int *slots;
+    int *lens;
+    count_t live_tokens;
+    int num_tokens;
+    int table_rows;
+    int dcp_rank;
+};
+
+constexpr unsigned kWarps = kThreads / kWarp;
+constexpr unsigned kRowWarps = kRowThreads / kWarp;
+constexpr unsigned kRows = kWarps / kRowWarps;
+
+// The row in rounds of kBatch slices for each warp, of which a round's are neighbours.
+constexpr unsigned kSlices = div_up<unsigned>(kTopk, kSlice);
+constexpr unsigned kBatch = least(4u, div_up(kSlices, kRowWarps));
+constexpr unsigned kRounds = div_up(kSlices, kBatch *kRowWarps);
+
+// Large launches of short rows gain when ids leave the cache before slots; longer rows
+// lose.
+constexpr bool kIdsOnce = kTopk <= 512;
+
+// What maps the ids of one row; its limit is 0 where the row is inert.
+struct mapper_t {
+    const int *pages;
+    unsigned limit;
+    int rank;
+
+    __device__ int slot_of(int id) const
+    {
+        const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
+        if (!owned.mine || owned.local >= limit) {
+            return -1;
+        }
+        return slot_in_page<kBlockSize>(__ldg(pages + owned.local / kBlockSize),
+                                        owned.local % kBlockSize);
+    }
+};
+
+__device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
+{
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const int request = args.token_to_req[row];
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
+    const bool live = static_cast<int>(row) < live_tokens;
+    const bool known = request >= 0 && request < args.table_rows;
+    return {args.block_table + static_cast<long long>(known ? request : 0) * kTableStride,
+            live && valid && known ? kPagedIds<kBlockSize, kTableWidth> : 0,
+            args.dcp_rank};
+}
+
+// A round's slots. Its ids are under way before the row's request is looked at: what they
+// are does not depend on it, and a row of ids is there for each row of the launch.
+template <bool kWide>
+__device__ inline void map_slices(const args_t &args, unsigned row, const int *ids,
+                                  unsigned slice, int_quad_t (&quads)[kBatch])
+{
+#pragma unroll // the batch lives in registers
+    for (unsigned i = 0; i < kBatch; i++) {
+        quads[i] = load_quad<kWide, kIdsOnce>(ids, slice + i, kTopk);
+    }
+    const mapper_t mapper = mapper_of(args, row);
+#pragma unroll
+    for (unsigned i = 0; i < kBatch; i++) {
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            quads[i].at[j] = mapper.slot_of(quads[i].at[j]);
+        }
+    }
+}
+
+// Every id stays in its column. Returns what the thread mapped.
+template <bool kWide>
+__device__ inline int map_row(const args_t &args, unsigned row, const int *ids,
+                              int *slots)
+{
+    int mapped = 0;
+    for (unsigned round = 0; round < kRounds; round++) {
+        const unsigned slice =
+            (round * kRowWarps + warp_of_thread() % kRowWarps) * kBatch;
+        int_quad_t quads[kBatch];
+        map_slices<kWide>(args, row, ids, slice, quads);
+#pragma unroll
+        for (unsigned i = 0; i < kBatch; i++) {
+            store_quad<kWide>(slots, slice + i, kTopk, quads[i]);
+#pragma unroll
+            for (unsigned j = 0; j < kQuad; j++) {
+                mapped += quads[i].at[j] >= 0;
+            }
+        }
+    }
+    return mapped;
+}
+
+// What was mapped moves to the front, in order. Returns what the row kept.
+__device__ inline unsigned compact_block_row(const args_t &args, unsigned row,
+                                             const int *ids, int *slots)
+{
+    unsigned done = 0;
+    for (unsigned round = 0; round < kRounds; round++) {
+        const unsigned slice = (round * kRowWarps + warp_of_thread()) * kBatch;
+        int_quad_t quads[kBatch];
+        map_slices<false>(args, row, ids, slice, quads);
+        unsigned places[kBatch * kQuad];
+        unsigned kept = 0;
+#pragma unroll
+        for (unsigned i = 0; i < kBatch * kQuad; i++) {
+            places[i] = place_kept(quads[i / kQuad].at[i % kQuad] >= 0, kept);
+        }
+        const row_scan_t scan = scan_row<kRowWarps, kWarps>(kept);
+#pragma unroll
+        for (unsigned i = 0; i < kBatch * kQuad; i++) {
+            const int slot = quads[i / kQuad].at[i % kQuad];
+            if (slot >= 0) {
+                slots[done + scan.before + places[i]] = slot;
+            }
+        }
+        done += scan.total;
+        if (kRounds > 1) {
+            __syncthreads();
+        }
+    }
+    for (unsigned column = done + threadIdx.x; column < kTopk; column += kThreads) {
+        slots[column] = -1;
+    }
+    return done;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_global_topk(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
+    const bool launched = row < static_cast<unsigned>(args.num_tokens);
+    unsigned mapped = 0;
+    if (launched) {
+        const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
+        int *slots = args.slots + static_cast<long long>(row) * kSlotsStride;
+        if constexpr (kDcpWorld > 1) {
+            mapped = compact_block_row(args, row, ids, slots);
+        } else if (takes_quads(ids) && takes_quads(slots)) {
+            mapped = map_row<true>(args, row, ids, slots);
+        } else {
+            mapped = map_row<false>(args, row, ids, slots);
+        }
+    }
+    if constexpr (kDcpWorld == 1) {
+        mapped = __reduce_add_sync(kWholeWarp, mapped);
+        mapped = scan_row<kRowWarps, kWarps>(mapped).total;
+    }
+    if (launched && threadIdx.x % kRowThreads == 0) {
+        args.lens[row] = static_cast<int>(mapped);
+    }
+}

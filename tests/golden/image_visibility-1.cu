@@ -1,0 +1,284 @@
+// kiln: image_visibility
+#define KILN_PRELUDE
+[[maybe_unused]] constexpr int kImageWidth = 16;
+[[maybe_unused]] constexpr int kThreads = 64;
+#line 1 "image_visibility.cu"
+// SPDX-License-Identifier: Apache-2.0
+// image_visibility: how far a token sees to either side inside its image span.
+//
+//   left_visible[t]  = min(pos - begin, kImageWidth - 1)
+//   right_visible[t] = min(end - pos, kImageWidth)
+//
+// for a token t >= first_token whose position pos lies in a span [begin, end] of its
+// request b, the last such of the spans span_start_loc[b] ... span_start_loc[b + 1] - 1;
+// else 0 and 0.
+//
+// In:  query_start_loc[num_requests + 1], which never decreases, seq_lens[num_requests],
+//      span_start_loc[num_requests + 1], clamped to [0, num_spans], span_begin and
+//      span_end[num_spans].
+// Out: left_visible[num_tokens], right_visible[num_tokens]. All int32.
+//
+// One thread per token. A warp searches the requests of its 32 tokens together, then goes
+// through the spans of each of those requests, mostly one: 32 spans at a time, one per
+// lane, of which only those that a token of the warp may lie in are shown to all. No
+// shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kImageWidth = 64; // most visible tokens to the right
+constexpr int kThreads = 64;    // threads of a block
+#endif
+
+static_assert(kImageWidth >= 1, "image_width must be at least 1");
+static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
+
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
+
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 29 "image_visibility.cu"
+#line 1 "common/int_math.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic that is there under every compiler, on constants and at run time.
+
+
+template <typename int_t>
+__host__ __device__ constexpr int_t least(int_t a, int_t b)
+{
+    return a < b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t greatest(int_t a, int_t b)
+{
+    return a > b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t clamp(int_t value, int_t low, int_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// For value >= 0 and unit > 0; the sum of both must fit the type.
+template <typename int_t>
+__host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+#line 30 "image_visibility.cu"
+#line 1 "common/token_places.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Where a warp's tokens stand: the request of each lane's token, and its position there.
+
+
+
+
+#line 1 "common/requests.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Which request a token belongs to, searched by a whole warp.
+
+
+
+
+
+// Narrows the requests down to one per lane: the token's, if it has one, is among the
+// kWarp from the result on. Each turn splits what is left in kWarp parts; up to kWarp
+// requests cost no turn.
+__device__ inline int narrow_requests(const int *query_start_loc, int num_requests,
+                                      long long token)
+{
+    int first = 0;
+    int left = num_requests;
+    while (left > static_cast<int>(kWarp)) {
+        const int part = (left - 1) / static_cast<int>(kWarp) + 1;
+        const long long end = static_cast<long long>(lane_of_thread() + 1) * part;
+        const bool passed = end <= left && query_start_loc[first + end] <= token;
+        const int skipped = __popc(__ballot_sync(kWholeWarp, passed)) * part;
+        first += skipped;
+        left = least(part, left - skipped);
+    }
+    return first;
+}
+#line 8 "common/token_places.cuh"
+
+struct place_t {
+    int request;        // -1: none has the token
+    long long position; // of the token in its sequence; -1 where there is no request
+};
+
+// By a whole warp, with tokens that do not descend from lane to lane. The warp searches the
+// request of its first token together. From there on requests are looked at one per lane,
+// and each lane finds its token's among them by the requests' ends, which never decrease:
+// 32 neighbours rarely need a second look.
+template <bool kPositions>
+__device__ inline place_t place_of_token(const int *query_start_loc, const int *seq_lens,
+                                         int num_requests, int token)
+{
+    constexpr int kPastEveryToken = 0x7fffffff;
+    place_t place = {-1, -1};
+    if (num_requests <= 0) {
+        return place;
+    }
+    bool searches = token >= query_start_loc[0];
+    const unsigned requests = static_cast<unsigned>(num_requests);
+    unsigned first = static_cast<unsigned>(narrow_requests(
+        query_start_loc, num_requests, __shfl_sync(kWholeWarp, token, 0)));
+    do {
+        const unsigned request = first + lane_of_thread();
+        int end = kPastEveryToken;
+        int seq_len = 0;
+        if (request < requests) {
+            end = query_start_loc[request + 1];
+            if constexpr (kPositions) {
+                seq_len = seq_lens[request];
+            }
+        }
+        unsigned passed = 0; // how many of them end before the token, but for the last
+#pragma unroll               // five steps
+        for (unsigned step = kWarp / 2; step > 0; step /= 2) {
+            const int other = __shfl_sync(kWholeWarp, end, passed + step - 1);
+            passed += other <= token ? step : 0;
+        }
+        end = __shfl_sync(kWholeWarp, end, passed);
+        if constexpr (kPositions) {
+            seq_len = __shfl_sync(kWholeWarp, seq_len, passed);
+        }
+        if (searches && token < end) {
+            searches = false;
+            if (first + passed < requests) {
+                place.request = static_cast<int>(first + passed);
+                place.position = seq_len - (static_cast<long long>(end) - token);
+            }
+        }
+        first += kWarp;
+    } while (first < requests && __any_sync(kWholeWarp, searches));
+    return place;
+}
+#line 31 "image_visibility.cu"
+
+struct args_t {
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *span_start_loc;
+    const int *span_begin;
+    const int *span_end;
+    int *left_visible;
+    int *right_visible;
+    int num_tokens;
+    int num_requests;
+    int num_spans;
+    int first_token;
+};
+
+struct span_t {
+    int begin;
+    int end; // inclusive
+};
+
+constexpr span_t kNoSpan = {0x7fffffff, -1};
+
+__device__ inline bool holds(const span_t &span, int position)
+{
+    return span.begin <= position && position <= span.end;
+}
+
+// By a whole warp: the last of the spans [first, stop) that holds the lane's position,
+// for the lanes that look. `low` and `high` are the least and the greatest position of
+// those.
+__device__ inline span_t find_span(const args_t &args, int first, int stop, bool looks,
+                                   int position, int low, int high)
+{
+    span_t found = kNoSpan;
+    for (; first < stop && __any_sync(kWholeWarp, looks); stop -= kWarp) {
+        const int mine = stop - 1 - static_cast<int>(lane_of_thread());
+        span_t span = kNoSpan;
+        if (mine >= first) {
+            span = {args.span_begin[mine], args.span_end[mine]};
+        }
+        unsigned near = __ballot_sync(kWholeWarp, span.begin <= high && span.end >= low);
+        for (; near != 0; near &= near - 1) {
+            const int lane = __ffs(near) - 1;
+            const span_t shown = {__shfl_sync(kWholeWarp, span.begin, lane),
+                                  __shfl_sync(kWholeWarp, span.end, lane)};
+            if (looks && holds(shown, position)) {
+                found = shown;
+                looks = false;
+            }
+        }
+    }
+    return found;
+}
+
+// By a whole warp, for the lanes whose token has a request and a position.
+__device__ inline span_t span_of_token(const args_t &args, const place_t &place,
+                                       bool looks)
+{
+    const int position = static_cast<int>(place.position);
+    int first = 0;
+    int stop = 0;
+    if (looks) {
+        first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
+        stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
+    }
+    span_t found = kNoSpan;
+    unsigned left = __ballot_sync(kWholeWarp, looks && first < stop);
+    while (left != 0) {
+        const int leader = __ffs(left) - 1;
+        const int request = __shfl_sync(kWholeWarp, place.request, leader);
+        const bool member = looks && place.request == request;
+        const unsigned members = __ballot_sync(kWholeWarp, member);
+        const int last = static_cast<int>(kWarp) - 1 - __clz(static_cast<int>(members));
+        // Positions of a request ascend with its tokens.
+        const span_t span =
+            find_span(args, __shfl_sync(kWholeWarp, first, leader),
+                      __shfl_sync(kWholeWarp, stop, leader), member, position,
+                      __shfl_sync(kWholeWarp, position, __ffs(members) - 1),
+                      __shfl_sync(kWholeWarp, position, last));
+        found = member ? span : found;
+        left &= ~members;
+    }
+    return found;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_image_visibility(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned tokens = static_cast<unsigned>(args.num_tokens);
+    if (row - lane_of_thread() >= tokens) {
+        return;
+    }
+    // Lanes past the last token take part in the search, with that one.
+    const int token = static_cast<int>(least(row, tokens - 1));
+    const bool wanted = token >= args.first_token;
+    span_t span = kNoSpan;
+    int position = 0;
+    if (__any_sync(kWholeWarp, wanted)) {
+        const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
+                                                   args.num_requests, token);
+        position = static_cast<int>(place.position);
+        span = span_of_token(args, place, wanted && place.position >= 0);
+    }
+    if (row < tokens) {
+        const bool inside = holds(span, position);
+        // Unsigned: a span may begin far before its sequence.
+        const unsigned left =
+            static_cast<unsigned>(position) - static_cast<unsigned>(span.begin);
+        args.left_visible[row] =
+            inside ? static_cast<int>(least<unsigned>(left, kImageWidth - 1)) : 0;
+        args.right_visible[row] = inside ? least(span.end - position, kImageWidth) : 0;
+    }
+}

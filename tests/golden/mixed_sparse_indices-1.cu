@@ -1,0 +1,726 @@
+// kiln: mixed_sparse_indices
+#define KILN_PRELUDE
+[[maybe_unused]] constexpr int kWindow = 128;
+[[maybe_unused]] constexpr int kSwaWidth = 128;
+[[maybe_unused]] constexpr int kImageWidth = 0;
+[[maybe_unused]] constexpr int kCompressRatio = 4;
+[[maybe_unused]] constexpr int kTopk = 512;
+[[maybe_unused]] constexpr int kDecodeTopk = 512;
+[[maybe_unused]] constexpr bool kDecodeLocal = true;
+[[maybe_unused]] constexpr int kSwaBlockSize = 64;
+[[maybe_unused]] constexpr int kSwaSpan = 64;
+[[maybe_unused]] constexpr int kSwaTableWidth = 16384;
+[[maybe_unused]] constexpr int kSwaTableStride = 16384;
+[[maybe_unused]] constexpr int kBlockSize = 64;
+[[maybe_unused]] constexpr int kSpan = 64;
+[[maybe_unused]] constexpr int kTableWidth = 4096;
+[[maybe_unused]] constexpr int kTableStride = 4096;
+[[maybe_unused]] constexpr int kThreads = 96;
+[[maybe_unused]] constexpr int kRowThreads = 96;
+#line 1 "mixed_sparse_indices.cu"
+// SPDX-License-Identifier: Apache-2.0
+// mixed_sparse_indices: one matrix of window and compressed ids for a mixed batch.
+//
+//   Ws = kSwaWidth + align(kImageWidth, 4),  Kp = align(max(kTopk, kDecodeTopk), 4)
+//   columns [0, Ws):       decode: the given slots; prefill: the window, looked up
+//   columns [Ws, Ws + Kp): decode: the given slots, or with kDecodeLocal ids, looked up;
+//                          prefill: min((pos + 1) / kCompressRatio, kTopk) picks, looked up
+//   each part ends with -1; sparse_lens[t] = Ws + entries of the second part
+//   slot x is named x / block * span + x % block; -1 where that does not fit int32
+//
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], swa_block_table[swa_table_rows,
+//      kSwaTableWidth], block_table[table_rows, kTableWidth], for each token token_to_req,
+//      is_valid_token (bytes), left_visible and right_visible, the last three or null; for decode
+//      tokens decode_swa_indices[., kSwaWidth], decode_compressed_indices[., kDecodeTopk],
+//      decode_compressed_lens or null; for the others prefill_topk_indices[., max(kTopk, 1)].
+// Out: sparse_indices[num_tokens, Ws + Kp], sparse_lens[num_tokens]. All int32.
+//
+// kRowThreads threads share a row, kThreads / kRowThreads rows a block. A row's first warp has the
+// window's part, the others deal the compressed part out in slices of 128 columns, so that neither
+// waits for the other. Accesses are of 16 bytes where the rows' addresses allow. Shared memory:
+// kThreads / 32 ints where local ids are counted.
+#ifndef KILN_PRELUDE
+constexpr int kWindow = 128;        // raw tokens of the sliding window
+constexpr int kSwaWidth = 128;      // columns of a given window row
+constexpr int kImageWidth = 0;      // further window columns for image spans
+constexpr int kCompressRatio = 4;   // raw tokens of a record; 0: no records
+constexpr int kTopk = 512;          // columns of prefill_topk_indices; 0: none
+constexpr int kDecodeTopk = 512;    // columns of decode_compressed_indices; 0: none
+constexpr bool kDecodeLocal = true; // those are ids of a request; false: slots
+constexpr int kSwaBlockSize = 64;   // slots of a page of the window's cache
+constexpr int kSwaSpan = 64;        // ids between its pages
+constexpr int kSwaTableWidth = 16384;
+constexpr int kSwaTableStride = 16384;
+constexpr int kBlockSize = 64; // the same of the compressed cache
+constexpr int kSpan = 64;
+constexpr int kTableWidth = 4096;
+constexpr int kTableStride = 4096;
+constexpr int kThreads = 96;    // threads of a block
+constexpr int kRowThreads = 96; // threads of a row
+#endif
+
+static_assert(kWindow >= 1 && kSwaWidth >= kWindow && kImageWidth >= 0,
+              "window must be at least 1, swa_width at least window, image_width 0");
+static_assert(kCompressRatio >= 0 && kTopk >= 0 && kDecodeTopk >= 0,
+              "compress_ratio, topk and decode_topk must not be negative");
+static_assert(kSwaBlockSize >= 1 && kSwaSpan >= 1 && kBlockSize >= 1 && kSpan >= 1,
+              "block sizes and spans must be at least 1");
+static_assert(kSwaTableWidth >= 1 && kSwaTableWidth <= kSwaTableStride &&
+                  kTableWidth >= 1 && kTableWidth <= kTableStride,
+              "table widths must be at least 1, their strides at least the widths");
+static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
+              "a row takes whole warps, a block whole rows");
+
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
+
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 55 "mixed_sparse_indices.cu"
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 56 "mixed_sparse_indices.cu"
+#line 1 "common/int_math.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic that is there under every compiler, on constants and at run time.
+
+
+template <typename int_t>
+__host__ __device__ constexpr int_t least(int_t a, int_t b)
+{
+    return a < b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t greatest(int_t a, int_t b)
+{
+    return a > b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t clamp(int_t value, int_t low, int_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// For value >= 0 and unit > 0; the sum of both must fit the type.
+template <typename int_t>
+__host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+#line 57 "mixed_sparse_indices.cu"
+#line 1 "common/paged_run.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
+
+
+
+
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+
+
+
+
+
+struct owned_t {
+    unsigned local;
+    bool mine;
+};
+
+// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
+// own local; a negative one, taken as unsigned, is past every page.
+template <int kWorld, int kInterleave>
+__device__ inline owned_t owned_by(int id, int rank)
+{
+    const unsigned index = static_cast<unsigned>(id);
+    if constexpr (kWorld == 1) {
+        return {index, true};
+    } else {
+        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
+        constexpr unsigned kRound =
+            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+        constexpr unsigned kRun = kInterleave;
+        const unsigned owner = index / kRun % kWorld;
+        return {index / kRound * kRun + index % kRun,
+                id >= 0 && owner == static_cast<unsigned>(rank)};
+    }
+}
+
+// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
+template <int kWorld, int kInterleave>
+__device__ inline int owned_below(int n, int rank)
+{
+    if constexpr (kWorld == 1) {
+        return n;
+    } else {
+        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
+        const long long begin = static_cast<long long>(kInterleave) * rank;
+        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
+        return static_cast<int>(n / kRound * kInterleave + rest);
+    }
+}
+
+// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
+// turns negative ids away too.
+template <int kPageSlots, int kPages>
+constexpr unsigned kPagedIds = static_cast<unsigned>(
+    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
+
+// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
+template <int kPageSlots>
+__device__ inline int slot_in_page(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
+}
+#line 8 "common/paged_run.cuh"
+#line 1 "common/quad.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A warp's access to a slice of a row of int32: 128 columns, four for each lane.
+//
+// Arrays are aligned to their element and no more. Where a row's address allows (kWide) a
+// lane's four columns are neighbours and move at once; elsewhere they lie a warp apart,
+// so that the accesses of a warp are dense all the same.
+
+
+
+
+constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
+constexpr unsigned kSlice = kWarp * kQuad;
+
+struct int_quad_t {
+    int at[kQuad];
+};
+
+// The same for all threads of a row.
+__device__ inline bool takes_quads(const int *row)
+{
+    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+}
+
+// Column i of the lane's four.
+template <bool kWide>
+__device__ inline unsigned column_of(unsigned slice, unsigned i)
+{
+    const unsigned lane = lane_of_thread();
+    return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Columns at or past width are not read and come back as -1. What is read once (kOnce)
+// may leave the cache first.
+template <bool kWide, bool kOnce = false>
+__device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        const int4 *address = reinterpret_cast<const int4 *>(row + first);
+        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
+        return {whole.x, whole.y, whole.z, whole.w};
+    }
+    int_quad_t quad;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        quad.at[i] = column < width ? __ldg(row + column) : -1;
+    }
+    return quad;
+}
+
+// Columns at or past width are not written.
+template <bool kWide>
+__device__ inline void store_quad(int *row, unsigned slice, unsigned width,
+                                  const int_quad_t &quad)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        *reinterpret_cast<int4 *>(row + first) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        if (column < width) {
+            row[column] = quad.at[i];
+        }
+    }
+}
+#line 9 "common/paged_run.cuh"
+
+// What a pool calls the slot at an offset of a page, where its pages lie kSpan ids apart; -1 where
+// an int32 cannot name it. The slot itself must fit, so that only a greater span can exceed it.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_in_pool(int page, unsigned offset)
+{
+    if constexpr (kSpan <= kPageSlots) {
+        return page * kSpan + static_cast<int>(offset);
+    } else {
+        const long long id = static_cast<long long>(page) * kSpan + offset;
+        return id < kTwo31 ? static_cast<int>(id) : -1;
+    }
+}
+
+// The same of a slot, which may be any int32: negative ones are -1.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_of_slot(int slot)
+{
+    if (slot < 0) {
+        return -1;
+    }
+    if constexpr (kSpan == kPageSlots) {
+        return slot;
+    } else {
+        return id_in_pool<kPageSlots, kSpan>(slot / kPageSlots,
+                                             static_cast<unsigned>(slot) % kPageSlots);
+    }
+}
+
+// The same of an offset of a page that may be any int32.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_of_entry(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? id_in_pool<kPageSlots, kSpan>(page, offset) : -1;
+}
+
+// The same of an id of a request, any int32, from its pages.
+template <int kPageSlots, int kPages, int kSpan>
+__device__ inline int id_of_local(const int *pages, int id)
+{
+    const unsigned local = static_cast<unsigned>(id);
+    if (local >= kPagedIds<kPageSlots, kPages>) {
+        return -1;
+    }
+    return id_of_entry<kPageSlots, kSpan>(__ldg(pages + local / kPageSlots),
+                                          local % kPageSlots);
+}
+
+// The columns of a slice where column j < n holds id first + j, and the others -1. All ids are
+// below 2^31.
+template <bool kWide, int kPageSlots, int kPages, int kSpan>
+__device__ inline int_quad_t run_quad(const int *pages, unsigned first, unsigned n,
+                                      unsigned slice)
+{
+    int_quad_t quad;
+    int page = -1;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        const unsigned id = first + column;
+        const unsigned offset = id % kPageSlots;
+        // A page that neighbours share is looked up once.
+        if (column < n && (!kWide || i == 0 || offset == 0)) {
+            const bool paged = id < kPagedIds<kPageSlots, kPages>;
+            page = paged ? __ldg(pages + id / kPageSlots) : -1;
+        }
+        quad.at[i] = column < n ? id_of_entry<kPageSlots, kSpan>(page, offset) : -1;
+    }
+    return quad;
+}
+
+// A row of kColumns columns: the run's ids, then -1.
+template <unsigned kColumns, int kPageSlots, int kPages, int kSpan, bool kWide>
+__device__ inline void write_run_slices(int *row, const int *pages, unsigned first,
+                                        unsigned n)
+{
+#pragma unroll 4 // look-ups of several slices in flight
+    for (unsigned slice = 0; slice < div_up(kColumns, kSlice); slice++) {
+        store_quad<kWide>(
+            row, slice, kColumns,
+            run_quad<kWide, kPageSlots, kPages, kSpan>(pages, first, n, slice));
+    }
+}
+
+template <unsigned kColumns, int kPageSlots, int kPages, int kSpan = kPageSlots>
+__device__ inline void write_run(int *row, const int *pages, unsigned first, unsigned n)
+{
+    if (takes_quads(row)) {
+        write_run_slices<kColumns, kPageSlots, kPages, kSpan, true>(row, pages, first, n);
+    } else {
+        write_run_slices<kColumns, kPageSlots, kPages, kSpan, false>(row, pages, first,
+                                                                     n);
+    }
+}
+#line 58 "mixed_sparse_indices.cu"
+
+
+#line 1 "common/records.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
+
+
+
+
+// Records that are complete once `position` is known, at most `limit`; kRatio 0: there
+// are none. Unsigned, because the last position of all has a successor only there.
+template <int kRatio>
+__device__ inline int complete_records(long long position, int limit)
+{
+    if constexpr (kRatio == 0) {
+        return 0;
+    } else {
+        if (position < 0) {
+            return 0;
+        }
+        const unsigned long long seen = static_cast<unsigned long long>(position) + 1;
+        return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
+    }
+}
+#line 61 "mixed_sparse_indices.cu"
+#line 1 "common/row_scan.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
+
+
+
+
+struct row_scan_t {
+    unsigned before; // of the row's warps before this one
+    unsigned total;
+};
+
+// For all threads of the block, with the same count in each lane of a warp. Shared
+// memory: kWarps ints where a row has several warps. Before the block calls it again it
+// has to meet.
+template <unsigned kRowWarps, unsigned kWarps>
+__device__ inline row_scan_t scan_row(unsigned count)
+{
+    if constexpr (kRowWarps == 1) {
+        return {0, count};
+    } else {
+        __shared__ unsigned counts[kWarps];
+        const unsigned warp = warp_of_thread();
+        if (lane_of_thread() == 0) {
+            counts[warp] = count;
+        }
+        __syncthreads();
+        row_scan_t scan = {0, 0};
+#pragma unroll
+        for (unsigned i = 0; i < kRowWarps; i++) {
+            const unsigned other = counts[warp / kRowWarps * kRowWarps + i];
+            scan.before += i < warp % kRowWarps ? other : 0;
+            scan.total += other;
+        }
+        return scan;
+    }
+}
+#line 62 "mixed_sparse_indices.cu"
+#line 1 "common/window.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows: the positions that a token sees, where its request is known.
+
+
+
+
+// Positions [start, end) of a sequence; none where end <= start.
+struct range_t {
+    long long start;
+    long long end;
+};
+
+// A token's position: what its request lacks to its end, off the length of its sequence.
+__device__ inline long long position_of(long long token, long long query_end,
+                                        long long seq_len)
+{
+    return seq_len - (query_end - token);
+}
+
+// Tokens of an image that are seen before or after a token; arrays may be null.
+template <int kImageWidth>
+__device__ inline long long visible_at(const int *visible, unsigned token)
+{
+    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
+}
+
+template <int kWindow, int kImageWidth>
+__device__ inline range_t window_of(long long position, long long seq_len, long long left,
+                                    long long right)
+{
+    constexpr long long kBefore = kWindow - 1;
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    const long long before = greatest(left, kBefore);
+    const long long start = greatest<long long>(position - before, 0);
+    const long long end = least(position + right + 1, seq_len);
+    return {start, least(end, start + kMost)};
+}
+#line 63 "mixed_sparse_indices.cu"
+
+struct args_t {
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *token_to_req;
+    const unsigned char *is_valid_token;
+    const int *swa_block_table;
+    const int *block_table;
+    const int *decode_swa_indices;
+    const int *decode_compressed_indices;
+    const int *decode_compressed_lens;
+    const int *prefill_topk_indices;
+    const int *left_visible;
+    const int *right_visible;
+    int *sparse_indices;
+    int *sparse_lens;
+    count_t num_decode_tokens;
+    count_t live_tokens;
+    int num_tokens;
+    int num_requests;
+    int swa_table_rows;
+    int table_rows;
+};
+
+constexpr long long kImageColumns = div_up<long long>(kImageWidth, kQuad) * kQuad;
+constexpr long long kRecordColumns =
+    div_up<long long>(greatest(kTopk, kDecodeTopk), kQuad) * kQuad;
+constexpr long long kColumns = kSwaWidth + kImageColumns + kRecordColumns;
+static_assert(kColumns < kTwo31, "a row has fewer than 2^31 columns");
+constexpr unsigned kWindowColumns = kSwaWidth + kImageColumns; // Ws
+constexpr unsigned kWindowSlices = div_up(kWindowColumns, kSlice);
+
+constexpr unsigned kWarps = kThreads / kWarp;
+constexpr unsigned kRowWarps = kRowThreads / kWarp;
+constexpr unsigned kRows = kWarps / kRowWarps;
+
+// The compressed part in rounds of kBatch slices for each of its warps.
+constexpr unsigned kRecordWarps = greatest(kRowWarps - 1, 1u);
+constexpr unsigned kRecordSlices = greatest(1u, div_up<unsigned>(kRecordColumns, kSlice));
+constexpr unsigned kBatch = least(2u, div_up(kRecordSlices, kRecordWarps));
+static_assert(kRecordColumns == 0 || kRowWarps > 1, "the compressed part needs a warp");
+
+constexpr int kFewRows = 4096; // a launch of more hides its loads behind other rows
+
+// Decode rows that are looked up, so that their length is not known before.
+constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
+
+// Where a token's given row or picks lie: decode tokens come first, in matrices of their own.
+struct place_t {
+    bool decode;
+    long long matrix_row;
+};
+
+__device__ inline place_t place_of(const args_t &args, unsigned token)
+{
+    const int decode_tokens = read_count(args.num_decode_tokens, 0);
+    const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
+    const bool decode = token < n_decode;
+    return {decode, decode ? token : token - n_decode};
+}
+
+// What a row is, as far as no look-up decides it.
+struct row_t {
+    bool live;          // false: all of it is -1
+    int request;        // whose pages the row is looked up in
+    long long position; // of a prefill token
+    long long seq_len;
+    unsigned n_ids; // of the compressed part
+};
+
+__device__ inline row_t row_of(const args_t &args, unsigned token, bool decode)
+{
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const int request = args.token_to_req[token];
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
+    const int requests =
+        least(args.num_requests, least(args.swa_table_rows, args.table_rows));
+    const bool known = request >= 0 && request < requests;
+    const bool live = static_cast<int>(token) < live_tokens && valid;
+    if (decode) {
+        return {live && (known || !kCounts), known ? request : 0, 0, 0, kDecodeTopk};
+    }
+    if (!live || !known) {
+        return {};
+    }
+    const long long seq_len = args.seq_lens[request];
+    const long long position =
+        position_of(token, args.query_start_loc[request + 1LL], seq_len);
+    return {position >= 0, request, position, seq_len,
+            static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
+}
+
+template <bool kWide>
+__device__ inline bool copy_window(const args_t &args, unsigned token, const int *given,
+                                   int *part)
+{
+    // The first columns are under way before the row is looked at.
+    int_quad_t quad = load_quad<kWide>(given, 0, kSwaWidth);
+    const bool live = row_of(args, token, true).live;
+    for (unsigned slice = 0; slice < kWindowSlices; slice++) {
+        if (slice > 0) {
+            quad = load_quad<kWide>(given, slice, kSwaWidth);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            quad.at[i] = live ? id_of_slot<kSwaBlockSize, kSwaSpan>(quad.at[i]) : -1;
+        }
+        store_quad<kWide>(part, slice, kWindowColumns, quad);
+    }
+    return live;
+}
+
+// Returns how many picks the row has.
+__device__ inline unsigned write_prefill_window(const args_t &args, unsigned token,
+                                                int *part)
+{
+    const long long left = visible_at<kImageWidth>(args.left_visible, token);
+    const long long right = visible_at<kImageWidth>(args.right_visible, token);
+    const row_t row = row_of(args, token, false);
+    range_t range = {0, 0};
+    if (row.live) {
+        range = window_of<kWindow, kImageWidth>(row.position, row.seq_len, left, right);
+    }
+    // A range past the sequence is empty, wherever it begins.
+    const long long n = greatest<long long>(range.end - range.start, 0);
+    write_run<kWindowColumns, kSwaBlockSize, kSwaTableWidth, kSwaSpan>(
+        part,
+        args.swa_block_table + static_cast<long long>(row.request) * kSwaTableStride,
+        static_cast<unsigned>(range.start), static_cast<unsigned>(n));
+    return row.n_ids;
+}
+
+// Returns the length of the compressed part, where it does not have to be counted.
+__device__ inline unsigned write_window(const args_t &args, unsigned token,
+                                        const place_t &place, int *part)
+{
+    if (!place.decode) {
+        return write_prefill_window(args, token, part);
+    }
+    unsigned length = kCounts ? 0 : kDecodeTopk;
+    if (!kCounts && args.decode_compressed_lens != nullptr) {
+        length = clamp(args.decode_compressed_lens[token], 0, kDecodeTopk);
+    }
+    const int *given = args.decode_swa_indices + place.matrix_row * kSwaWidth;
+    const bool live = takes_quads(given) && takes_quads(part)
+                          ? copy_window<true>(args, token, given, part)
+                          : copy_window<false>(args, token, given, part);
+    return live ? length : 0;
+}
+
+template <bool kWide>
+__device__ inline void load_batch(const int *ids, unsigned slice, unsigned n,
+                                  int_quad_t (&quads)[kBatch])
+{
+#pragma unroll // the batch lives in registers
+    for (unsigned i = 0; i < kBatch; i++) {
+        quads[i] = load_quad<kWide>(ids, slice + i, n);
+    }
+}
+
+// By warp number `warp` of those that share the part. Returns what the thread mapped.
+template <bool kWide>
+__device__ inline unsigned map_records(const args_t &args, unsigned token, bool decode,
+                                       unsigned warp, const int *ids, int *part)
+{
+    // Picks are fetched before it is known how many count only where a launch has few rows.
+    const bool early = decode || args.num_tokens <= kFewRows;
+    const unsigned first = warp * kBatch;
+    int_quad_t quads[kBatch];
+    if (early) {
+        load_batch<kWide>(ids, first, decode ? kDecodeTopk : kTopk, quads);
+    }
+    const row_t row = row_of(args, token, decode);
+    const int *pages =
+        args.block_table + static_cast<long long>(row.request) * kTableStride;
+    const unsigned n_ids = row.live ? row.n_ids : 0;
+    unsigned mapped = 0;
+    for (unsigned slice = first; slice < kRecordSlices; slice += kRecordWarps * kBatch) {
+        if (!early || slice > first) {
+            load_batch<kWide>(ids, slice, n_ids, quads);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < kBatch; i++) {
+#pragma unroll
+            for (unsigned j = 0; j < kQuad; j++) {
+                int &id = quads[i].at[j];
+                id = column_of<kWide>(slice + i, j) < n_ids ? id : -1;
+                id = decode && !kDecodeLocal
+                         ? id_of_slot<kBlockSize, kSpan>(id)
+                         : id_of_local<kBlockSize, kTableWidth, kSpan>(pages, id);
+                mapped += id >= 0;
+            }
+            store_quad<kWide>(part, slice + i, kRecordColumns, quads[i]);
+        }
+    }
+    return mapped;
+}
+
+// Returns what the thread mapped, where it counts.
+__device__ inline unsigned write_records(const args_t &args, unsigned token,
+                                         const place_t &place, unsigned warp, int *part)
+{
+    const int *ids = nullptr;
+    if (place.decode && kDecodeTopk > 0) {
+        ids = args.decode_compressed_indices + place.matrix_row * kDecodeTopk;
+    } else if (!place.decode && kTopk > 0) {
+        ids = args.prefill_topk_indices + place.matrix_row * kTopk;
+    }
+    const unsigned mapped =
+        takes_quads(ids) && takes_quads(part)
+            ? map_records<true>(args, token, place.decode, warp, ids, part)
+            : map_records<false>(args, token, place.decode, warp, ids, part);
+    return kCounts && place.decode ? mapped : 0;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
+{
+    const unsigned token = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
+    const unsigned role = warp_of_thread() % kRowWarps;
+    const bool launched = token < static_cast<unsigned>(args.num_tokens);
+    unsigned length = 0; // of the compressed part: the first lane's, or the row's sum
+    if (launched) {
+        const place_t place = place_of(args, token);
+        int *indices = args.sparse_indices + token * kColumns;
+        length = role == 0 ? write_window(args, token, place, indices)
+                           : write_records(args, token, place, role - 1,
+                                           indices + kWindowColumns);
+    }
+    if constexpr (kCounts) {
+        // The first warp knows the length of a row that is not counted; each lane has it.
+        length = role > 0 ? __reduce_add_sync(kWholeWarp, length) : length;
+        length = scan_row<kRowWarps, kWarps>(length).total;
+    }
+    if (launched && threadIdx.x % kRowThreads == 0) {
+        args.sparse_lens[token] = static_cast<int>(kWindowColumns + length);
+    }
+}

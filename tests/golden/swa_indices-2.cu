@@ -1,0 +1,569 @@
+// kiln: swa_indices
+#define KILN_PRELUDE
+[[maybe_unused]] constexpr int kWindow = 128;
+[[maybe_unused]] constexpr int kIndexWidth = 192;
+[[maybe_unused]] constexpr int kIndexStride = 195;
+[[maybe_unused]] constexpr int kBlockSize = 64;
+[[maybe_unused]] constexpr int kTableWidth = 513;
+[[maybe_unused]] constexpr int kTableStride = 520;
+[[maybe_unused]] constexpr int kImageWidth = 5;
+[[maybe_unused]] constexpr bool kCausal = false;
+[[maybe_unused]] constexpr int kDcpWorld = 4;
+[[maybe_unused]] constexpr int kDcpInterleave = 2;
+[[maybe_unused]] constexpr int kDcpStorage = 1;
+[[maybe_unused]] constexpr int kThreads = 128;
+#line 1 "swa_indices.cu"
+// SPDX-License-Identifier: Apache-2.0
+// swa_indices: sliding-window rows.
+//
+//   causal:  start = max(pos - max(kWindow - 1, left), 0)
+//            end   = min(pos + right + 1, seq_len, start + kWindow + kImageWidth)
+//   a draft: start = max(prefix - kWindow, 0), end = seq_len
+//   then     start = max(start, replay_start, end - kIndexWidth), n = max(end - start, 0)
+//
+//   swa_indices[i, j < n] = the slot of position start + j of the request of token
+//                           token_offset + i, or -1;  -1 in the columns from n on
+//   swa_lens[i] = n
+//
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], replay_start[num_requests] or
+//      null, block_table[table_rows, kTableWidth] (rows kTableStride apart); by absolute token
+//      token_to_req, is_valid_token (bytes) or null, left_visible and right_visible or null.
+// Out: swa_indices[num_rows, kIndexWidth] (rows kIndexStride apart), swa_lens[num_rows]. All int32.
+//
+// One warp per row, whatever request it is of. A lane takes four columns of each slice of 128,
+// padding included, in one 16-byte store where the row's address allows. With kDcpWorld > 1 the
+// warp walks the rank's own positions alone, which are known without looking at the others, and
+// squeezes out those without a usable page; a row's length is what was kept. No shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kWindow = 128;        // raw tokens of the sliding window
+constexpr int kIndexWidth = 128;    // columns of a row
+constexpr int kIndexStride = 128;   // elements between rows of swa_indices
+constexpr int kBlockSize = 64;      // slots of a page
+constexpr int kTableWidth = 16384;  // pages of a request
+constexpr int kTableStride = 16384; // elements between rows of block_table
+constexpr int kImageWidth = 0;      // further window columns for image spans
+constexpr bool kCausal = true;      // false: a draft block, whose tokens share one range
+constexpr int kDcpWorld = 1;        // ranks that share the cache
+constexpr int kDcpInterleave = 1;   // consecutive positions of one rank
+constexpr int kDcpStorage = 0;      // 0: a rank stores its own positions; 1: all of them
+constexpr int kThreads = 128;       // threads of a block
+#endif
+
+static_assert(kWindow >= 1 && kImageWidth >= 0,
+              "window must be at least 1, image_width not negative");
+static_assert(kIndexWidth >= 1 && kIndexWidth <= kIndexStride,
+              "index_width must be at least 1, index_stride at least index_width");
+static_assert(
+    kBlockSize >= 1 && kTableWidth >= 1 && kTableWidth <= kTableStride,
+    "block_size and table_width must be at least 1, table_stride at least table_width");
+static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
+              "dcp_interleave must divide block_size");
+static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
+static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
+
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 50 "swa_indices.cu"
+#line 1 "common/compact.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Squeezing dropped entries out of a row.
+
+
+
+
+// How many entries were kept before this lane's, the warp's earlier ones included; counts
+// this turn's entries into `kept`, the same for all lanes.
+__device__ inline unsigned place_kept(bool keep, unsigned &kept)
+{
+    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
+    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
+    const unsigned place = kept + __popc(keeps & lanes_below);
+    kept += __popc(keeps);
+    return place;
+}
+#line 51 "swa_indices.cu"
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 52 "swa_indices.cu"
+#line 1 "common/int_math.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic that is there under every compiler, on constants and at run time.
+
+
+template <typename int_t>
+__host__ __device__ constexpr int_t least(int_t a, int_t b)
+{
+    return a < b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t greatest(int_t a, int_t b)
+{
+    return a > b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t clamp(int_t value, int_t low, int_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// For value >= 0 and unit > 0; the sum of both must fit the type.
+template <typename int_t>
+__host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+#line 53 "swa_indices.cu"
+#line 1 "common/paged_run.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
+
+
+
+
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+
+
+
+
+
+struct owned_t {
+    unsigned local;
+    bool mine;
+};
+
+// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
+// own local; a negative one, taken as unsigned, is past every page.
+template <int kWorld, int kInterleave>
+__device__ inline owned_t owned_by(int id, int rank)
+{
+    const unsigned index = static_cast<unsigned>(id);
+    if constexpr (kWorld == 1) {
+        return {index, true};
+    } else {
+        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
+        constexpr unsigned kRound =
+            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+        constexpr unsigned kRun = kInterleave;
+        const unsigned owner = index / kRun % kWorld;
+        return {index / kRound * kRun + index % kRun,
+                id >= 0 && owner == static_cast<unsigned>(rank)};
+    }
+}
+
+// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
+template <int kWorld, int kInterleave>
+__device__ inline int owned_below(int n, int rank)
+{
+    if constexpr (kWorld == 1) {
+        return n;
+    } else {
+        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
+        const long long begin = static_cast<long long>(kInterleave) * rank;
+        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
+        return static_cast<int>(n / kRound * kInterleave + rest);
+    }
+}
+
+// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
+// turns negative ids away too.
+template <int kPageSlots, int kPages>
+constexpr unsigned kPagedIds = static_cast<unsigned>(
+    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
+
+// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
+template <int kPageSlots>
+__device__ inline int slot_in_page(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
+}
+#line 8 "common/paged_run.cuh"
+#line 1 "common/quad.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A warp's access to a slice of a row of int32: 128 columns, four for each lane.
+//
+// Arrays are aligned to their element and no more. Where a row's address allows (kWide) a
+// lane's four columns are neighbours and move at once; elsewhere they lie a warp apart,
+// so that the accesses of a warp are dense all the same.
+
+
+
+
+constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
+constexpr unsigned kSlice = kWarp * kQuad;
+
+struct int_quad_t {
+    int at[kQuad];
+};
+
+// The same for all threads of a row.
+__device__ inline bool takes_quads(const int *row)
+{
+    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+}
+
+// Column i of the lane's four.
+template <bool kWide>
+__device__ inline unsigned column_of(unsigned slice, unsigned i)
+{
+    const unsigned lane = lane_of_thread();
+    return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Columns at or past width are not read and come back as -1. What is read once (kOnce)
+// may leave the cache first.
+template <bool kWide, bool kOnce = false>
+__device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        const int4 *address = reinterpret_cast<const int4 *>(row + first);
+        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
+        return {whole.x, whole.y, whole.z, whole.w};
+    }
+    int_quad_t quad;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        quad.at[i] = column < width ? __ldg(row + column) : -1;
+    }
+    return quad;
+}
+
+// Columns at or past width are not written.
+template <bool kWide>
+__device__ inline void store_quad(int *row, unsigned slice, unsigned width,
+                                  const int_quad_t &quad)
+{
+    const unsigned first = column_of<kWide>(slice, 0);
+    if (kWide && first / kQuad < width / kQuad) {
+        *reinterpret_cast<int4 *>(row + first) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        if (column < width) {
+            row[column] = quad.at[i];
+        }
+    }
+}
+#line 9 "common/paged_run.cuh"
+
+// What a pool calls the slot at an offset of a page, where its pages lie kSpan ids apart; -1 where
+// an int32 cannot name it. The slot itself must fit, so that only a greater span can exceed it.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_in_pool(int page, unsigned offset)
+{
+    if constexpr (kSpan <= kPageSlots) {
+        return page * kSpan + static_cast<int>(offset);
+    } else {
+        const long long id = static_cast<long long>(page) * kSpan + offset;
+        return id < kTwo31 ? static_cast<int>(id) : -1;
+    }
+}
+
+// The same of a slot, which may be any int32: negative ones are -1.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_of_slot(int slot)
+{
+    if (slot < 0) {
+        return -1;
+    }
+    if constexpr (kSpan == kPageSlots) {
+        return slot;
+    } else {
+        return id_in_pool<kPageSlots, kSpan>(slot / kPageSlots,
+                                             static_cast<unsigned>(slot) % kPageSlots);
+    }
+}
+
+// The same of an offset of a page that may be any int32.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_of_entry(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? id_in_pool<kPageSlots, kSpan>(page, offset) : -1;
+}
+
+// The same of an id of a request, any int32, from its pages.
+template <int kPageSlots, int kPages, int kSpan>
+__device__ inline int id_of_local(const int *pages, int id)
+{
+    const unsigned local = static_cast<unsigned>(id);
+    if (local >= kPagedIds<kPageSlots, kPages>) {
+        return -1;
+    }
+    return id_of_entry<kPageSlots, kSpan>(__ldg(pages + local / kPageSlots),
+                                          local % kPageSlots);
+}
+
+// The columns of a slice where column j < n holds id first + j, and the others -1. All ids are
+// below 2^31.
+template <bool kWide, int kPageSlots, int kPages, int kSpan>
+__device__ inline int_quad_t run_quad(const int *pages, unsigned first, unsigned n,
+                                      unsigned slice)
+{
+    int_quad_t quad;
+    int page = -1;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        const unsigned column = column_of<kWide>(slice, i);
+        const unsigned id = first + column;
+        const unsigned offset = id % kPageSlots;
+        // A page that neighbours share is looked up once.
+        if (column < n && (!kWide || i == 0 || offset == 0)) {
+            const bool paged = id < kPagedIds<kPageSlots, kPages>;
+            page = paged ? __ldg(pages + id / kPageSlots) : -1;
+        }
+        quad.at[i] = column < n ? id_of_entry<kPageSlots, kSpan>(page, offset) : -1;
+    }
+    return quad;
+}
+
+// A row of kColumns columns: the run's ids, then -1.
+template <unsigned kColumns, int kPageSlots, int kPages, int kSpan, bool kWide>
+__device__ inline void write_run_slices(int *row, const int *pages, unsigned first,
+                                        unsigned n)
+{
+#pragma unroll 4 // look-ups of several slices in flight
+    for (unsigned slice = 0; slice < div_up(kColumns, kSlice); slice++) {
+        store_quad<kWide>(
+            row, slice, kColumns,
+            run_quad<kWide, kPageSlots, kPages, kSpan>(pages, first, n, slice));
+    }
+}
+
+template <unsigned kColumns, int kPageSlots, int kPages, int kSpan = kPageSlots>
+__device__ inline void write_run(int *row, const int *pages, unsigned first, unsigned n)
+{
+    if (takes_quads(row)) {
+        write_run_slices<kColumns, kPageSlots, kPages, kSpan, true>(row, pages, first, n);
+    } else {
+        write_run_slices<kColumns, kPageSlots, kPages, kSpan, false>(row, pages, first,
+                                                                     n);
+    }
+}
+#line 54 "swa_indices.cu"
+
+
+#line 1 "common/window.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows: the positions that a token sees, where its request is known.
+
+
+
+
+// Positions [start, end) of a sequence; none where end <= start.
+struct range_t {
+    long long start;
+    long long end;
+};
+
+// A token's position: what its request lacks to its end, off the length of its sequence.
+__device__ inline long long position_of(long long token, long long query_end,
+                                        long long seq_len)
+{
+    return seq_len - (query_end - token);
+}
+
+// Tokens of an image that are seen before or after a token; arrays may be null.
+template <int kImageWidth>
+__device__ inline long long visible_at(const int *visible, unsigned token)
+{
+    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
+}
+
+template <int kWindow, int kImageWidth>
+__device__ inline range_t window_of(long long position, long long seq_len, long long left,
+                                    long long right)
+{
+    constexpr long long kBefore = kWindow - 1;
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    const long long before = greatest(left, kBefore);
+    const long long start = greatest<long long>(position - before, 0);
+    const long long end = least(position + right + 1, seq_len);
+    return {start, least(end, start + kMost)};
+}
+#line 57 "swa_indices.cu"
+
+struct args_t {
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *token_to_req;
+    const int *block_table;
+    const unsigned char *is_valid_token;
+    const int *replay_start;
+    const int *left_visible;
+    const int *right_visible;
+    int *swa_indices;
+    int *swa_lens;
+    count_t live_tokens;
+    int num_rows;
+    int token_offset;
+    int num_requests;
+    int table_rows;
+    int dcp_rank;
+};
+
+constexpr unsigned kRows = kThreads / kWarp;
+constexpr bool kReplicated = kDcpStorage == 1;
+
+// The positions [first, first + n) of a request, which all are below 2^31.
+struct run_t {
+    const int *pages;
+    int first;
+    int n;
+};
+
+__device__ inline range_t draft_range(long long query_len, long long seq_len)
+{
+    return {greatest<long long>(seq_len - query_len - kWindow, 0), seq_len};
+}
+
+__device__ inline run_t run_of(const args_t &args, int token)
+{
+    // All that does not depend on the request is under way before it is looked at.
+    const int live_tokens = read_count(args.live_tokens, token + 1);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
+    const int request = args.token_to_req[token];
+    const long long left = visible_at<kImageWidth>(args.left_visible, token);
+    const long long right = visible_at<kImageWidth>(args.right_visible, token);
+    const int requests = least(args.num_requests, args.table_rows);
+    if (token >= live_tokens || !valid || request < 0 || request >= requests) {
+        return {};
+    }
+    const long long query_end = args.query_start_loc[request + 1LL];
+    const long long seq_len = args.seq_lens[request];
+    long long floor = 0;
+    if (args.replay_start != nullptr) {
+        floor = args.replay_start[request];
+    }
+    range_t range;
+    if constexpr (kCausal) {
+        const long long position = position_of(token, query_end, seq_len);
+        if (position < 0) {
+            return {};
+        }
+        range = window_of<kWindow, kImageWidth>(position, seq_len, left, right);
+    } else {
+        range = draft_range(query_end - args.query_start_loc[request], seq_len);
+    }
+    const long long start =
+        greatest(greatest(range.start, floor), range.end - kIndexWidth);
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    if (start >= range.end) {
+        return {};
+    }
+    return {pages, static_cast<int>(start), static_cast<int>(range.end - start)};
+}
+
+// The slot of a rank's own position number `local`, or -1. Where every rank stores all positions it
+// is found by the position itself.
+__device__ inline int owned_slot(const int *pages, unsigned local, int rank)
+{
+    constexpr long long kAllRuns = static_cast<long long>(kDcpInterleave) * kDcpWorld;
+    constexpr unsigned kRound = static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+    constexpr unsigned kRun = kDcpInterleave;
+    unsigned id = local;
+    if (kReplicated) {
+        id = local / kRun * kRound + static_cast<unsigned>(rank) * kRun + local % kRun;
+    }
+    const bool paged = id < kPagedIds<kBlockSize, kTableWidth>;
+    return slot_in_page<kBlockSize>(paged ? __ldg(pages + id / kBlockSize) : -1,
+                                    id % kBlockSize);
+}
+
+// Returns the row's length.
+__device__ inline unsigned compact_row(int *row, const run_t &run, int rank)
+{
+    const unsigned begin = owned_below<kDcpWorld, kDcpInterleave>(run.first, rank);
+    const unsigned end = owned_below<kDcpWorld, kDcpInterleave>(run.first + run.n, rank);
+    unsigned kept = 0;
+    for (unsigned warp_first = begin; warp_first < end; warp_first += kWarp) {
+        const unsigned local = warp_first + lane_of_thread();
+        const int slot = local < end ? owned_slot(run.pages, local, rank) : -1;
+        const unsigned place = place_kept(slot >= 0, kept);
+        if (slot >= 0) {
+            row[place] = slot;
+        }
+    }
+    for (unsigned column = kept + lane_of_thread(); column < kIndexWidth;
+         column += kWarp) {
+        row[column] = -1;
+    }
+    return kept;
+}
+
+// Returns the row's length.
+__device__ inline unsigned write_row(int *row, const run_t &run, int rank)
+{
+    if constexpr (kDcpWorld > 1) {
+        return compact_row(row, run, rank);
+    } else {
+        write_run<kIndexWidth, kBlockSize, kTableWidth>(row, run.pages, run.first, run.n);
+        return run.n;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_swa_indices(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kRows + warp_of_thread();
+    if (row >= static_cast<unsigned>(args.num_rows)) {
+        return;
+    }
+    const run_t run = run_of(args, args.token_offset + static_cast<int>(row));
+    int *indices = args.swa_indices + static_cast<long long>(row) * kIndexStride;
+    const unsigned length = write_row(indices, run, args.dcp_rank);
+    if (lane_of_thread() == 0) {
+        args.swa_lens[row] = static_cast<int>(length);
+    }
+}

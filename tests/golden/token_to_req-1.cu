@@ -1,0 +1,186 @@
+// kiln: token_to_req
+#define KILN_PRELUDE
+[[maybe_unused]] constexpr int kPadReq = 0;
+[[maybe_unused]] constexpr int kThreads = 64;
+#line 1 "token_to_req.cu"
+// SPDX-License-Identifier: Apache-2.0
+// token_to_req: the request of each token.
+//
+//   token_to_req[t] = b where query_start_loc[b] <= t < query_start_loc[b + 1];
+//                     else kPadReq
+//
+// In:  query_start_loc[num_requests + 1], which never decreases.
+// Out: token_to_req[num_tokens]. All int32.
+//
+// One thread per token, so that a long request spreads like many short ones; a warp
+// searches for its 32 tokens together, and its stores are dense at any alignment. No
+// shared memory.
+#ifndef KILN_PRELUDE
+constexpr int kPadReq = 0;   // stands for no request
+constexpr int kThreads = 64; // threads of a block
+#endif
+
+static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
+
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
+
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 21 "token_to_req.cu"
+#line 1 "common/int_math.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic that is there under every compiler, on constants and at run time.
+
+
+template <typename int_t>
+__host__ __device__ constexpr int_t least(int_t a, int_t b)
+{
+    return a < b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t greatest(int_t a, int_t b)
+{
+    return a > b ? a : b;
+}
+
+template <typename int_t>
+__host__ __device__ constexpr int_t clamp(int_t value, int_t low, int_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// For value >= 0 and unit > 0; the sum of both must fit the type.
+template <typename int_t>
+__host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+#line 22 "token_to_req.cu"
+#line 1 "common/token_places.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Where a warp's tokens stand: the request of each lane's token, and its position there.
+
+
+
+
+#line 1 "common/requests.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Which request a token belongs to, searched by a whole warp.
+
+
+
+
+
+// Narrows the requests down to one per lane: the token's, if it has one, is among the
+// kWarp from the result on. Each turn splits what is left in kWarp parts; up to kWarp
+// requests cost no turn.
+__device__ inline int narrow_requests(const int *query_start_loc, int num_requests,
+                                      long long token)
+{
+    int first = 0;
+    int left = num_requests;
+    while (left > static_cast<int>(kWarp)) {
+        const int part = (left - 1) / static_cast<int>(kWarp) + 1;
+        const long long end = static_cast<long long>(lane_of_thread() + 1) * part;
+        const bool passed = end <= left && query_start_loc[first + end] <= token;
+        const int skipped = __popc(__ballot_sync(kWholeWarp, passed)) * part;
+        first += skipped;
+        left = least(part, left - skipped);
+    }
+    return first;
+}
+#line 8 "common/token_places.cuh"
+
+struct place_t {
+    int request;        // -1: none has the token
+    long long position; // of the token in its sequence; -1 where there is no request
+};
+
+// By a whole warp, with tokens that do not descend from lane to lane. The warp searches the
+// request of its first token together. From there on requests are looked at one per lane,
+// and each lane finds its token's among them by the requests' ends, which never decrease:
+// 32 neighbours rarely need a second look.
+template <bool kPositions>
+__device__ inline place_t place_of_token(const int *query_start_loc, const int *seq_lens,
+                                         int num_requests, int token)
+{
+    constexpr int kPastEveryToken = 0x7fffffff;
+    place_t place = {-1, -1};
+    if (num_requests <= 0) {
+        return place;
+    }
+    bool searches = token >= query_start_loc[0];
+    const unsigned requests = static_cast<unsigned>(num_requests);
+    unsigned first = static_cast<unsigned>(narrow_requests(
+        query_start_loc, num_requests, __shfl_sync(kWholeWarp, token, 0)));
+    do {
+        const unsigned request = first + lane_of_thread();
+        int end = kPastEveryToken;
+        int seq_len = 0;
+        if (request < requests) {
+            end = query_start_loc[request + 1];
+            if constexpr (kPositions) {
+                seq_len = seq_lens[request];
+            }
+        }
+        unsigned passed = 0; // how many of them end before the token, but for the last
+#pragma unroll               // five steps
+        for (unsigned step = kWarp / 2; step > 0; step /= 2) {
+            const int other = __shfl_sync(kWholeWarp, end, passed + step - 1);
+            passed += other <= token ? step : 0;
+        }
+        end = __shfl_sync(kWholeWarp, end, passed);
+        if constexpr (kPositions) {
+            seq_len = __shfl_sync(kWholeWarp, seq_len, passed);
+        }
+        if (searches && token < end) {
+            searches = false;
+            if (first + passed < requests) {
+                place.request = static_cast<int>(first + passed);
+                place.position = seq_len - (static_cast<long long>(end) - token);
+            }
+        }
+        first += kWarp;
+    } while (first < requests && __any_sync(kWholeWarp, searches));
+    return place;
+}
+#line 23 "token_to_req.cu"
+
+struct args_t {
+    const int *query_start_loc;
+    int *token_to_req;
+    int num_tokens;
+    int num_requests;
+};
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_token_to_req(const __grid_constant__ args_t args)
+{
+    const unsigned row = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned tokens = static_cast<unsigned>(args.num_tokens);
+    if (row - lane_of_thread() >= tokens) {
+        return;
+    }
+    // Lanes past the last token take part in the search, with that one.
+    const int token = static_cast<int>(least(row, tokens - 1));
+    const place_t place =
+        place_of_token<false>(args.query_start_loc, nullptr, args.num_requests, token);
+    if (row < tokens) {
+        args.token_to_req[row] = place.request >= 0 ? place.request : kPadReq;
+    }
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Beside the runtime's header, a cudaStream_t goes where kiln wants a stream, without a cast. */
+#include <cuda_runtime_api.h>
+
+#include "kiln/gpu.h"
+#include "kiln/kiln.h"
+#include "kiln/plan.h"
+#include "kiln/store.h"
+
+int main(void)
+{
+    cudaStream_t stream = 0;
+    struct kiln *kiln = 0;
+    const struct kiln_kernel *kernel = 0;
+    struct kiln_shape shape = {{{0}}};
+    struct kiln_global_topk_args args = {0, 0, 0, 0, 0, 0, {0, 0, 0}, 0, 0, 0};
+    enum kiln_status status;
+
+    status = kiln_prepare(kiln, KILN_OP_GLOBAL_TOPK, &shape, stream, &kernel, 0);
+    if (status == KILN_OK) {
+        status = kiln_launch_global_topk(kernel, &args, stream, 0);
+    }
+    if (status == KILN_OK) {
+        status = kiln_launch(kernel, &args, stream, 0);
+    }
+    return (int)status;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrong: writes beyond a shared array.
+struct args_t {
+    const int *in; // [2, 60], rows 64 apart
+    int *out;      // the same
+};
+
+extern "C" __global__ void __launch_bounds__(64)
+    kiln_probe(const __grid_constant__ args_t args)
+{
+    const unsigned column = threadIdx.x;
+    const int *in = args.in + blockIdx.x * 64;
+    int *out = args.out + blockIdx.x * 64;
+    __shared__ int values[60];
+    int *past = gridDim.x == 2 ? values : out;
+    past[column] = 1; // FAULT
+    __syncthreads();
+    if (column < 60) {
+        out[column] = past[59 - column];
+    }
+}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln run --on cpu: the given cases under every checker, and what it says when it cannot."""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent.parent / "tools")]
+
+import cli_support  # noqa: E402
+from cli_support import DATA, CliTest  # noqa: E402
+from embed_templates import inline  # noqa: E402
+
+CASES = sorted((DATA / "cases").glob("*.json"))
+TEMPLATES = DATA.resolve().parent / "kernels" / "templates"
+
+
+class RunOnCpu(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        """One cache for all: what is compiled does not depend on the test."""
+        folder = tempfile.TemporaryDirectory(prefix="kiln-cpu-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.shared_cache = folder.name
+
+    def setUp(self):
+        super().setUp()
+        self.cache = self.shared_cache
+
+    def run_all(self, *flags):
+        text = self.kiln("run", *CASES, "--on", "cpu", "--cache", self.cache, *flags)
+        self.assertEqual(text.splitlines()[-1], f"{len(CASES)} passed, 0 failed")
+
+    def test_every_case_passes_kilns_own_checker_in_any_order(self):
+        self.assertGreater(len(CASES), 0)
+        for seed in range(6):
+            with self.subTest(seed):
+                self.run_all("--seed", seed)
+
+    def test_every_case_passes_under_each_sanitizer(self):
+        for checker in ("address", "thread", "memory", "none"):
+            with self.subTest(checker):
+                self.run_all("--sanitize", checker)
+
+    def test_second_run_compiles_nothing(self):
+        self.run_all()
+        made = sorted(os.listdir(f"{self.cache}/cpu-v1"))
+
+        self.run_all()
+
+        self.assertEqual(sorted(os.listdir(f"{self.cache}/cpu-v1")), made)
+
+    def test_no_compiler_says_what_to_install(self):
+        lines = self.errors("run", CASES[0], "--on", "cpu", rc=1,
+                            env={"PATH": str(self.tmp), "CXX": ""})
+
+        self.assertEqual(len(lines), 1)
+        for word in ("no C++ compiler", "install", "g++", "clang"):
+            self.assertIn(word, lines[0])
+
+    def test_reference_needs_no_compiler(self):
+        self.kiln("run", CASES[0], "--on", "reference", env={"PATH": str(self.tmp)})
+
+    def test_folder_that_others_may_write_is_refused(self):
+        folder = self.tmp / "open" / "cpu-v1"
+        folder.mkdir(parents=True)
+        folder.chmod(0o777)
+
+        lines = self.errors("run", CASES[0], "--on", "cpu", "--cache", folder.parent, rc=1)
+
+        self.assertIn("nobody else can write", lines[0])
+
+    def test_folder_in_one_that_others_may_write_is_refused_unless_sticky(self):
+        above = self.tmp / "open"
+        (above / "cpu-v1").mkdir(parents=True, mode=0o700)
+        link = self.tmp / "link"
+        link.symlink_to(above)
+        above.chmod(0o777)
+
+        for folder in (above, link, f"{link}/"):
+            lines = self.errors("run", CASES[0], "--on", "cpu", "--cache", folder, rc=1)
+            self.assertIn("nobody else can write", lines[0])
+
+        above.chmod(0o1777)
+        self.kiln("run", CASES[0], "--on", "cpu", "--cache", above)
+
+    def test_unknown_checker_is_named(self):
+        lines = self.errors("run", CASES[0], "--on", "cpu", "--sanitize", "asan", rc=2)
+
+        self.assertIn('"asan"', lines[0])
+
+    def test_damaged_entry_is_made_again(self):
+        cache = self.tmp / "damaged"
+        self.kiln("run", CASES[0], "--on", "cpu", "--cache", cache)
+        keys = list(cache.glob("cpu-v1/*/key"))
+        self.assertEqual(len(keys), 2)  # the runtime's and the kernel's
+        for key in keys:
+            key.write_text("damaged")
+
+        self.kiln("run", CASES[0], "--on", "cpu", "--cache", cache)
+
+        self.assertEqual(list(cache.glob("cpu-v1/*/key")), keys)
+        self.assertNotIn("damaged", [key.read_text() for key in keys])
+
+    def test_wrong_expectation_fails(self):
+        case = json.loads(CASES[0].read_text())
+        name = next(iter(case["expect"]))
+        case["expect"][name] = [[7]] if case["expect"][name] == [] else []
+        path = self.tmp / "wrong.json"
+        path.write_text(json.dumps(case))
+
+        self.errors("run", path, "--on", "cpu", "--cache", self.cache, rc=1)
+
+    def test_fault_in_a_template_is_named_with_its_line(self):
+        text = inline(TEMPLATES / "combine_topk_swa.cu")[0].decode()
+        right = "if (lane_of_thread() == 0) {"
+        self.assertEqual(text.count(right), 1)
+        wrong = self.tmp / "wrong.cu"
+        wrong.write_text(text.replace(right, "if (lane_of_thread() <= 1) {"))
+        cases = [path for path in CASES if "combine" in path.name]
+
+        lines = self.errors("run", *cases, "--on", "cpu", "--cache", self.cache, "--template",
+                            wrong, rc=1)
+
+        self.assertRegex(lines[0], r"writes combined_lens\[\d+\], which thread \d+ of the same "
+                                   r"block wrote before, at combine_topk_swa\.cu:\d+")
+
+
+if __name__ == "__main__":
+    cli_support.main()
