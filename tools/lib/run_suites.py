@@ -37,6 +37,7 @@ STEPS = {
     "cli": [("main", "cli")],
     "cases": [("main", "cases")],
     "simt": [("main", "simt")],
+    "property": [("main", "property")],
     "gpu": [("main", "gpu")],
 }
 MAY_SKIP = {"gpu"}
@@ -184,7 +185,7 @@ def run_step(name, parts, folders, tally):
 
 
 def main(wanted):
-    steps = {**STEPS, "quickstart": []}
+    steps = {**STEPS, "coverage": [], "quickstart": []}
     unknown = [name for name in wanted if name not in steps]
     if unknown:
         print(f"no suite {unknown[0]}; there are: {' '.join(steps)}", file=sys.stderr)
