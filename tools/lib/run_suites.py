@@ -38,6 +38,8 @@ STEPS = {
     "cases": [("main", "cases")],
     "simt": [("main", "simt")],
     "property": [("main", "property")],
+    "mutation": [("main", "mutation")],
+    "fuzz": [("main", "fuzz"), ("address", "fuzz")],
     "gpu": [("main", "gpu")],
 }
 MAY_SKIP = {"gpu"}
