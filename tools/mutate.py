@@ -7,9 +7,9 @@ usage: mutate.py --sample | --all [--kiln FILE] [--jobs N] [--only PART] [--verb
 Each mutant of kernels/templates is executed on the CPU with its op's cases in
 tests/mutation/cases, which are small and made to tell mutants apart; an op that has none there
 is tried with those of tests/cases. A mutant is killed by a wrong value, by what the checker
-reports, or by not compiling. A helper's mutant is tried in each
-template that includes it. What cannot be told from the original stands in
-tests/mutation/equivalent.txt with the reason. All else that survives is a missing case.
+reports, or by not compiling. A helper's mutant is tried in each template that includes it. What
+cannot be told from the original stands in tests/mutation/equivalent.txt with the reason. All
+else that survives is a missing case.
 """
 
 import argparse
@@ -111,9 +111,9 @@ def verdict(done):
     found = ERROR.search(done.stderr)
     text = found["text"] if found else f"exit status {done.returncode}: {done.stderr[-300:]}"
     text = re.sub(r"\S*/", "", text.split(": ", 1)[0]) + ": " + text.split(": ", 1)[-1]
-    if text.startswith("--on cpu: "):
+    if text.startswith("--on cpu: ") and "signal terminated program" not in text:
         return "compile", text
-    if "no end" in text:
+    if re.search(r": cpu: \w+: .*(?:CPU time limit|did not end|no end)", text):
         return "endless", text
     if re.search(r": cpu: \w+: ", text):
         return "report", text

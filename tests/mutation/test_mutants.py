@@ -199,6 +199,8 @@ class Verdicts(unittest.TestCase):
         cases = {
             "value": "kiln: error: /x/a.json: slots[1][0]: expected 1, got -1",
             "report": "kiln: error: a.json: cpu: global_topk: a.cu:20: divergence: block",
+            "endless": "kiln: error: a.json: cpu: step: ended by signal 24 "
+                       "(CPU time limit exceeded)",
             "compile": "kiln: error: --on cpu: /usr/bin/c++: a.cu:3:1: error: static assertion",
         }
         for how, text in cases.items():
@@ -206,7 +208,9 @@ class Verdicts(unittest.TestCase):
                 self.assertEqual(self.verdict(text)[0], how)
 
     def test_what_says_nothing_about_the_mutant_is_no_kill(self):
-        for text in ("", "kiln: error: a.json: cannot be read: No such file"):
+        for text in ("", "kiln: error: a.json: cannot be read: No such file",
+                     "kiln: error: --on cpu: /usr/bin/c++: c++: fatal error: Killed signal "
+                     "terminated program cc1plus"):
             with self.assertRaises(mutate.MutationError):
                 self.verdict(text)
 
