@@ -37,6 +37,7 @@ STATIC_ASSERT = re.compile(r"\bstatic_assert\(")
 STARTS = (" = ", " =\n", "+= ", "-= ", "return ", "return\n", " ? ", " ?\n")
 ENDS = (" ? ", " ?\n", "&&", "||")
 FUNCTION = re.compile(r"__(?:device|global)__\s[^;{}=]*?\b(?!__launch_bounds__)(\w+)\(")
+ARGUMENT_LIST = re.compile(r"(?<=\w)<(?=\S)[^<>;={}()]*>")
 OPENS, CLOSES = "([{", ")]}"
 
 
@@ -77,6 +78,7 @@ class Template:
         for pattern in (SAMPLES, DIRECTIVE):
             code = pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), code)
         self.code = code
+        self.flat = without_argument_commas(code)
         self.asserts = [(m.start(), closing(code, m.end() - 1))
                         for m in STATIC_ASSERT.finditer(code)]
         self.functions = [(m.start(), closing(code, code.find("{", m.end())), m[1])
@@ -116,6 +118,16 @@ def line_table(name, text):
         if found:
             file, number = found[2], int(found[1]) - 1
     return table
+
+
+def without_argument_commas(code):
+    """The code, in which no comma stands between a template's arguments; places stay."""
+    while True:
+        found = ARGUMENT_LIST.search(code)
+        if not found:
+            return code
+        inner = found.group()[1:-1].replace(",", "_")
+        code = f"{code[: found.start()]}_{inner}_{code[found.end() :]}"
 
 
 def closing(code, at):
@@ -194,8 +206,8 @@ def masks(t):
         yield ("mask", m.start(), end, f"({arguments[1]})",
                f"{m.group()[:-1]} becomes its own lane's {one_line(arguments[1])}")
     for m in BIT_AND.finditer(t.code):
-        begin = operand_begin(t.code, m.start(), (*STARTS, "&&", "||"))
-        end = operand_end(t.code, m.end(), ENDS)
+        begin = operand_begin(t.flat, m.start(), (*STARTS, "&&", "||"))
+        end = operand_end(t.flat, m.end(), ENDS)
         if not re.search(r"^(const |\w+_t$)", t.code[begin : m.start()]):
             left, right = t.text[begin : m.start()], t.text[m.end() : end]
             yield "mask", begin, end, left, f"& {one_line(right)} is dropped"
@@ -218,7 +230,7 @@ def strides(t):
     # the template's own assertions say which width belongs to which stride
     pairs = AT_MOST_STRIDE.findall(t.code)
     pairs += [(width, stride) for stride, width in AT_LEAST_WIDTH.findall(t.code)]
-    names = sorted({stride for _, stride in pairs} | set(STRIDE.findall(t.code)))
+    names = sorted({m.group() for m in STRIDE.finditer(t.code) if t.file_at(m.start()) == t.name})
     instead = {}
     for width, stride in pairs:
         instead.setdefault(width, set()).add(stride)
@@ -235,8 +247,8 @@ def strides(t):
 
 def tests(t):
     for m in JUNCTION.finditer(t.code):
-        begin = operand_begin(t.code, m.start(), (*STARTS, "&&", "||"))
-        end = operand_end(t.code, m.end(), ENDS)
+        begin = operand_begin(t.flat, m.start(), (*STARTS, "&&", "||"))
+        end = operand_end(t.flat, m.end(), ENDS)
         if not t.in_assert(m.start()):
             left, right = t.text[begin : m.start()].rstrip(), t.text[m.end() : end].lstrip()
             yield "test", begin, end, left, f"{m.group()} {one_line(right)} is dropped"
@@ -245,10 +257,10 @@ def tests(t):
         end = closing(t.code, m.end() - 1)
         yield from constants(t, m.end(), end, ("false",) if m[1] == "while" else ("true", "false"))
     for m in BOOLEAN.finditer(t.code):
-        end = operand_end(t.code, m.end(), ())
+        end = operand_end(t.flat, m.end(), ())
         yield from constants(t, m.end(), end, ("true", "false"))
     for m in re.finditer(r"\s\?\s", t.code):
-        begin = operand_begin(t.code, m.start(), STARTS)
+        begin = operand_begin(t.flat, m.start(), STARTS)
         yield from constants(t, begin, m.start(), ("true", "false"))
 
 

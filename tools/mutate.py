@@ -41,6 +41,8 @@ NAME_FIELDS = ("file", "in", "line", "change")  # of an entry, as Mutant.name ha
 # Orders of threads, alignments and GPU sizes; together they have what the cases need.
 SEEDS = range(3)
 KILLED = ("value", "report", "compile", "endless")
+# What a compiler may say of a mutant. Anything else: it is no program, and proves nothing.
+ASSERTED = re.compile(r"static.assert|constant expression")
 ERROR = re.compile(r"kiln: error: (?P<text>.*)")
 
 
@@ -112,7 +114,7 @@ def verdict(done):
     text = found["text"] if found else f"exit status {done.returncode}: {done.stderr[-300:]}"
     text = re.sub(r"\S*/", "", text.split(": ", 1)[0]) + ": " + text.split(": ", 1)[-1]
     if text.startswith("--on cpu: ") and "signal terminated program" not in text:
-        return "compile", text
+        return "compile" if ASSERTED.search(text) else "nonsense", text
     if re.search(r": cpu: \w+: .*(?:CPU time limit|did not end|no end)", text):
         return "endless", text
     if re.search(r": cpu: \w+: ", text):
@@ -237,6 +239,9 @@ def judge(mutant, killed, reason, verbose):
     if killed and reason:
         show(mutant, "listed as equivalent, yet killed", f"; {killed[0]}: {killed[2]}")
         return "wrongly listed"
+    if killed and killed[1] == "nonsense":
+        show(mutant, "is no program, mend tools/mutants.py", f"; {killed[0]}: {killed[2]}")
+        return "nonsense"
     if killed:
         if verbose:
             show(mutant, killed[1], f"; {killed[0]}: {killed[2]}")
@@ -281,7 +286,8 @@ def run_trial(args, folder):
           f"{sum(counts[how] for how in KILLED)} killed ({', '.join(parts)}), "
           f"{counts['equivalent']} equivalent, {counts['survived']} survived "
           f"({time.monotonic() - started:.0f} s)")
-    return counts["survived"] + counts["wrongly listed"] + n_stale + (not chosen)
+    faults = counts["survived"] + counts["wrongly listed"] + counts["nonsense"]
+    return faults + n_stale + (not chosen)
 
 
 def main(argv):

@@ -40,7 +40,7 @@ __device__ inline int_t twice(int_t a)
 extern "C" __global__ void kiln_sample(const int *in, int *out, int *other)
 {
     __shared__ int counts[kWidth];
-    const bool inside = threadIdx.x < kWidth && in != nullptr;
+    const bool inside = threadIdx.x < limit_of<kWidth, 2> && in != nullptr;
     int sum = 0;
     if (inside) {
         counts[threadIdx.x] = in[blockIdx.x * kRowStride + threadIdx.x];
@@ -106,9 +106,9 @@ class Mutants(unittest.TestCase):
     def test_tests_lose_each_operand_and_become_constants(self):
         self.assertEqual(self.changes("test"),
                          ["&& in != nullptr is dropped",
-                          "threadIdx.x < kWidth && in != nullptr becomes false",
-                          "threadIdx.x < kWidth && in != nullptr becomes true",
-                          "threadIdx.x < kWidth && is dropped",
+                          "threadIdx.x < limit_of<kWidth, 2> && in != nullptr becomes false",
+                          "threadIdx.x < limit_of<kWidth, 2> && in != nullptr becomes true",
+                          "threadIdx.x < limit_of<kWidth, 2> && is dropped",
                           "inside becomes false", "inside becomes true",
                           "sum < 3 becomes false"])
 
@@ -201,6 +201,7 @@ class Verdicts(unittest.TestCase):
             "report": "kiln: error: a.json: cpu: global_topk: a.cu:20: divergence: block",
             "endless": "kiln: error: a.json: cpu: step: ended by signal 24 "
                        "(CPU time limit exceeded)",
+            "nonsense": "kiln: error: --on cpu: /usr/bin/c++: a.cu:3:1: error: expected ')'",
             "compile": "kiln: error: --on cpu: /usr/bin/c++: a.cu:3:1: error: static assertion",
         }
         for how, text in cases.items():
