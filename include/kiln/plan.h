@@ -56,6 +56,35 @@ KILN_API KILN_MUST_USE enum kiln_status
 kiln_deployment_from_config(const char *text, size_t size_bytes, const char *name,
                             struct kiln_deployment *out, struct kiln_error *err);
 
+/* A field of the operator's part, by its names; `offset` is that of its int64_t. */
+struct kiln_deployment_field {
+    const char *name;           /* in a manifest: "max_model_len" */
+    const char *flag;           /* on the command line: "--max-model-len" */
+    size_t offset;              /* in struct kiln_deployment */
+    int64_t min, max;           /* inclusive, once defaults are filled in */
+    const char *const *choices; /* NULL: a number; else NULL-terminated, value = index */
+    const char *const *later; /* the same of choices that this kiln lacks yet, or NULL */
+};
+
+/** The i-th field of the operator's part, from 0, in the order of a manifest; NULL beyond
+ * the last. Owner: static. Threads: any. Capture: allowed. @return as said. */
+KILN_API const struct kiln_deployment_field *kiln_deployment_field_at(size_t i);
+
+/**
+ * Find the value of a field that is a choice.
+ *
+ * @param name of the choice: "flashmla"
+ * @param out untouched on failure
+ * Threads: any
+ * Capture: allowed
+ * @return KILN_OK; KILN_E_ARGUMENT: the field has no such choice, and the message lists
+ *         those that it has; KILN_E_UNSUPPORTED: the same, but a later kiln will have it
+ * Since: 1
+ */
+KILN_API KILN_MUST_USE enum kiln_status
+kiln_deployment_choice(const struct kiln_deployment_field *field, const char *name,
+                       int64_t *out, struct kiln_error *err);
+
 /* One (op, shape). For KILN_OP_STEP the shape is the list of segments and `shape` is all
  * zeros. */
 struct kiln_plan_item {

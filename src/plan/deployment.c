@@ -21,44 +21,102 @@ enum { MODEL_MAX = 1 << 24 };
 
 static const char *const storages[] = {"sharded", "replicated", NULL};
 static const char *const profiles[] = {"flashmla", NULL};
+static const char *const profiles_later[] = {"flashinfer", "flashinfer_sm120", "b12x",
+                                             "sglang", NULL};
 
-#define FIELD(field, flag, min, max, choices)                                            \
+#define FIELD(field, flag, min, max)                                                     \
     {                                                                                    \
-#field, flag, offsetof(struct kiln_deployment, field), min, max, choices         \
+#field, flag, offsetof(struct kiln_deployment, field), min, max, NULL, NULL      \
+    }
+#define CHOICE(field, flag, max, choices, later)                                         \
+    {                                                                                    \
+#field, flag, offsetof(struct kiln_deployment, field), 0, max, choices, later    \
     }
 
-static const struct ki_deployment_field fields[] = {
-    FIELD(max_model_len, "--max-model-len", 1, INT64_MAX, NULL),
-    FIELD(max_num_batched_tokens, "--max-num-batched-tokens", 1, COUNT_MAX, NULL),
-    FIELD(max_num_seqs, "--max-num-seqs", 1, COUNT_MAX, NULL),
-    FIELD(block_size, "--block-size", 1, COUNT_MAX, NULL),
-    FIELD(num_speculative_tokens, "--num-speculative-tokens", 0, COUNT_MAX, NULL),
-    FIELD(dcp_world, "--dcp-world", 1, COUNT_MAX, NULL),
-    FIELD(dcp_interleave, "--dcp-interleave", 1, COUNT_MAX, NULL),
-    FIELD(dcp_storage, "--dcp-storage", 0, KILN_DCP_REPLICATED, storages),
-    FIELD(image_width, "--image-width", 0, COUNT_MAX, NULL),
-    FIELD(profile, "--profile", 0, KILN_PROFILE_FLASHMLA, profiles),
+static const struct kiln_deployment_field fields[] = {
+    FIELD(max_model_len, "--max-model-len", 1, INT64_MAX),
+    FIELD(max_num_batched_tokens, "--max-num-batched-tokens", 1, COUNT_MAX),
+    FIELD(max_num_seqs, "--max-num-seqs", 1, COUNT_MAX),
+    FIELD(block_size, "--block-size", 1, COUNT_MAX),
+    FIELD(num_speculative_tokens, "--num-speculative-tokens", 0, COUNT_MAX),
+    FIELD(dcp_world, "--dcp-world", 1, COUNT_MAX),
+    FIELD(dcp_interleave, "--dcp-interleave", 1, COUNT_MAX),
+    CHOICE(dcp_storage, "--dcp-storage", KILN_DCP_REPLICATED, storages, NULL),
+    FIELD(image_width, "--image-width", 0, COUNT_MAX),
+    CHOICE(profile, "--profile", KILN_PROFILE_FLASHMLA, profiles, profiles_later),
 };
 
-const struct ki_deployment_field *ki_deployment_fields(size_t *n)
+const struct kiln_deployment_field *kiln_deployment_field_at(size_t i)
 {
-    *n = KI_COUNT_OF(fields);
-    return fields;
+    return i < KI_COUNT_OF(fields) ? &fields[i] : NULL;
 }
 
 int64_t *ki_deployment_at(struct kiln_deployment *deployment,
-                          const struct ki_deployment_field *field)
+                          const struct kiln_deployment_field *field)
 {
     return (int64_t *)(void *)((char *)deployment + field->offset);
 }
 
 int64_t ki_deployment_get(const struct kiln_deployment *deployment,
-                          const struct ki_deployment_field *field)
+                          const struct kiln_deployment_field *field)
 {
     int64_t value;
 
     memcpy(&value, (const char *)deployment + field->offset, sizeof(value));
     return value;
+}
+
+static int64_t index_in(const char *const *names, const char *name)
+{
+    for (int64_t i = 0; names != NULL && names[i] != NULL; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+void ki_deployment_list_choices(const struct kiln_deployment_field *field,
+                                char out[KI_CHOICES_BYTES])
+{
+    const char *const *choices = field->choices;
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; choices[i] != NULL && used < KI_CHOICES_BYTES; i++) {
+        const char *before = i == 0 ? "" : choices[i + 1] == NULL ? " or " : ", ";
+        used += (size_t)snprintf(out + used, KI_CHOICES_BYTES - used, "%s%s", before,
+                                 choices[i]);
+    }
+}
+
+enum kiln_status kiln_deployment_choice(const struct kiln_deployment_field *field,
+                                        const char *name, int64_t *out,
+                                        struct kiln_error *err)
+{
+    char expected[KI_CHOICES_BYTES];
+
+    if (field == NULL || name == NULL || out == NULL) {
+        return ki_fail(err, KILN_E_ARGUMENT, "%s is NULL: expected one",
+                       field == NULL  ? "field"
+                       : name == NULL ? "name"
+                                      : "out");
+    }
+    if (field->choices == NULL) {
+        return ki_fail(err, KILN_E_ARGUMENT, "%s is a number: expected a choice",
+                       field->name);
+    }
+    int64_t value = index_in(field->choices, name);
+    if (value >= 0) {
+        *out = value;
+        return KILN_OK;
+    }
+    ki_deployment_list_choices(field, expected);
+    if (index_in(field->later, name) >= 0) {
+        return ki_fail(err, KILN_E_UNSUPPORTED, "%s is not in this kiln yet, expected %s",
+                       name, expected);
+    }
+    return ki_fail(err, KILN_E_ARGUMENT, "expected %s, got \"%.256s\"", expected, name);
 }
 
 static enum kiln_status check_range(const char *what, int64_t value, int64_t min,

@@ -13,22 +13,15 @@
 
 #include "kiln/plan.h"
 
-/* One number of the operator's part of a deployment. */
-struct ki_deployment_field {
-    const char *name;           /* in a manifest: "max_model_len" */
-    const char *flag;           /* on the command line: "--max-model-len" */
-    size_t offset;              /* of its int64_t in struct kiln_deployment */
-    int64_t min, max;           /* inclusive, once defaults are filled in */
-    const char *const *choices; /* NULL: a number; else NULL-terminated, value = index */
-};
-
-/* The operator's part, in the order of a manifest; `n` is set to their number. */
-const struct ki_deployment_field *ki_deployment_fields(size_t *n);
-
 int64_t *ki_deployment_at(struct kiln_deployment *deployment,
-                          const struct ki_deployment_field *field);
+                          const struct kiln_deployment_field *field);
 int64_t ki_deployment_get(const struct kiln_deployment *deployment,
-                          const struct ki_deployment_field *field);
+                          const struct kiln_deployment_field *field);
+
+/* The choices of a field in words: "sharded or replicated". */
+enum { KI_CHOICES_BYTES = 96 };
+void ki_deployment_list_choices(const struct kiln_deployment_field *field,
+                                char out[KI_CHOICES_BYTES]);
 
 /*
  * Fill in the defaults and check every number alone: KILN_E_ARGUMENT names the flag, or

@@ -114,8 +114,7 @@ static json_t *ratios_json(const struct kiln_deployment *d)
 
 static json_t *deployment_json(const struct kiln_deployment *d)
 {
-    size_t n = 0;
-    const struct ki_deployment_field *fields = ki_deployment_fields(&n);
+    const struct kiln_deployment_field *field;
     json_t *object = json_pack("{s:I, s:I}", "num_hidden_layers", d->num_hidden_layers,
                                "index_topk", d->index_topk);
     int failed = object == NULL;
@@ -125,12 +124,12 @@ static json_t *deployment_json(const struct kiln_deployment *d)
                                       json_integer(d->sliding_window));
         failed |= json_object_set_new(object, "compress_ratios", ratios_json(d));
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
         enum kiln_field_kind kind =
-            fields[i].choices != NULL ? KILN_FIELD_CHOICE : KILN_FIELD_INTEGER;
+            field->choices != NULL ? KILN_FIELD_CHOICE : KILN_FIELD_INTEGER;
         failed |= json_object_set_new(
-            object, fields[i].name,
-            field_json(kind, fields[i].choices, ki_deployment_get(d, &fields[i])));
+            object, field->name,
+            field_json(kind, field->choices, ki_deployment_get(d, field)));
     }
     if (failed != 0) {
         json_decref(object);
@@ -202,23 +201,24 @@ out:
 /* ---- reading ---- */
 
 static enum kiln_status read_choice(const char *name,
-                                    const struct ki_deployment_field *field,
+                                    const struct kiln_deployment_field *field,
                                     const json_t *value, int64_t *out,
                                     struct kiln_error *err)
 {
-    char expected[96] = "one of";
-    const char *given = json_string_value(value);
+    char expected[KI_CHOICES_BYTES];
+    const char *given = json_is_string(value) ? json_string_value(value) : "";
+    struct kiln_error why;
+    enum kiln_status status = kiln_deployment_choice(field, given, out, &why);
 
-    for (size_t i = 0; field->choices[i] != NULL; i++) {
-        size_t used = strlen(expected);
-        if (given != NULL && strcmp(given, field->choices[i]) == 0) {
-            *out = (int64_t)i;
-            return KILN_OK;
-        }
-        (void)snprintf(expected + used, sizeof(expected) - used, " \"%s\"",
-                       field->choices[i]);
+    if (status == KILN_E_UNSUPPORTED) {
+        return ki_fail(err, KILN_E_PARSE, "%s: %s: %.600s", name, field->name,
+                       why.message);
     }
-    return ki_json_wrong(name, field->name, value, expected, err);
+    if (status != KILN_OK) {
+        ki_deployment_list_choices(field, expected);
+        return ki_json_wrong(name, field->name, value, expected, err);
+    }
+    return KILN_OK;
 }
 
 /* Unknown fields are refused: a newer kiln may have written one that changes a shape. */
@@ -228,27 +228,26 @@ static enum kiln_status read_deployment(const char *name, const json_t *object,
     static const char *const model_keys[] = {"num_hidden_layers", "index_topk",
                                              "sliding_window", "compress_ratios"};
     const char *keys[32] = {NULL};
-    size_t n = 0;
-    const struct ki_deployment_field *fields = ki_deployment_fields(&n);
+    const struct kiln_deployment_field *field;
 
     if (!json_is_object(object)) {
         return ki_json_wrong(name, "deployment", object, "an object", err);
     }
     memcpy(keys, model_keys, sizeof(model_keys));
-    for (size_t i = 0; i < n; i++) {
-        keys[KI_COUNT_OF(model_keys) + i] = fields[i].name;
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
+        keys[KI_COUNT_OF(model_keys) + i] = field->name;
     }
     KI_TRY(ki_json_only_keys(name, "deployment", object, keys, err));
     KI_TRY(ki_deployment_read_model(name, object, d, err));
-    for (size_t i = 0; i < n; i++) {
-        const json_t *value = json_object_get(object, fields[i].name);
-        int64_t *out = ki_deployment_at(d, &fields[i]);
-        if (fields[i].choices != NULL) {
-            KI_TRY(read_choice(name, &fields[i], value, out, err));
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
+        const json_t *value = json_object_get(object, field->name);
+        int64_t *out = ki_deployment_at(d, field);
+        if (field->choices != NULL) {
+            KI_TRY(read_choice(name, field, value, out, err));
             continue;
         }
-        KI_TRY(ki_json_integer(name, fields[i].name, value, fields[i].min, fields[i].max,
-                               out, err));
+        KI_TRY(
+            ki_json_integer(name, field->name, value, field->min, field->max, out, err));
     }
     return KILN_OK;
 }

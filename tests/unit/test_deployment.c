@@ -186,6 +186,101 @@ static void config_messages_are_one_line(void **state)
     assert_null(strchr(err.message, '\n'));
 }
 
+/* ---- the operator's fields ---- */
+
+static const struct kiln_deployment_field *field_named(const char *name)
+{
+    const struct kiln_deployment_field *field;
+
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
+        if (strcmp(field->name, name) == 0) {
+            return field;
+        }
+    }
+    fail_msg("a deployment has no %s", name);
+    return NULL;
+}
+
+static void fields_cover_the_operators_part_once(void **state)
+{
+    size_t first = offsetof(struct kiln_deployment, max_model_len);
+    size_t n = (sizeof(struct kiln_deployment) - first) / sizeof(int64_t);
+    unsigned seen = 0;
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        const struct kiln_deployment_field *field = kiln_deployment_field_at(i);
+        assert_non_null(field);
+        assert_true(field->offset >= first);
+        seen |= 1U << (field->offset - first) / sizeof(int64_t);
+    }
+    assert_int_equal(seen, (1U << n) - 1);
+    assert_null(kiln_deployment_field_at(n));
+    assert_int_equal(field_named("image_width")->offset,
+                     offsetof(struct kiln_deployment, image_width));
+}
+
+static void fields_have_one_name_in_two_spellings(void **state)
+{
+    const struct kiln_deployment_field *field;
+
+    (void)state;
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
+        assert_memory_equal(field->flag, "--", 2);
+        assert_int_equal(strlen(field->flag), strlen(field->name) + 2);
+        for (size_t c = 0; field->name[c] != '\0'; c++) {
+            char want = field->name[c] == '_' ? '-' : field->name[c];
+            assert_int_equal(field->flag[c + 2], want);
+        }
+    }
+}
+
+static void choice_is_found_by_its_name(void **state)
+{
+    int64_t value = 77;
+
+    (void)state;
+    assert_int_equal(
+        kiln_deployment_choice(field_named("dcp_storage"), "replicated", &value, NULL),
+        KILN_OK);
+    assert_int_equal(value, KILN_DCP_REPLICATED);
+    assert_int_equal(
+        kiln_deployment_choice(field_named("profile"), "flashmla", &value, NULL),
+        KILN_OK);
+    assert_int_equal(value, KILN_PROFILE_FLASHMLA);
+}
+
+static void choice_that_is_none_is_named_with_those_that_are(void **state)
+{
+    static const struct {
+        const char *field, *name;
+        enum kiln_status status;
+        const char *message;
+    } wrong[] = {
+        {"dcp_storage", "split", KILN_E_ARGUMENT,
+         "expected sharded or replicated, got \"split\""},
+        {"profile", "", KILN_E_ARGUMENT, "expected flashmla, got \"\""},
+        {"profile", "sglang", KILN_E_UNSUPPORTED,
+         "sglang is not in this kiln yet, expected flashmla"},
+        {"profile", "b12x", KILN_E_UNSUPPORTED, "b12x is not in this kiln yet"},
+        {"profile", "flashinfer_sm120", KILN_E_UNSUPPORTED, "flashinfer_sm120 is not"},
+        {"profile", NULL, KILN_E_ARGUMENT, "name is NULL"},
+        {"block_size", "64", KILN_E_ARGUMENT, "block_size is a number"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(wrong); i++) {
+        struct kiln_error err = {0};
+        int64_t value = 77;
+
+        assert_int_equal(kiln_deployment_choice(field_named(wrong[i].field),
+                                                wrong[i].name, &value, &err),
+                         wrong[i].status);
+        assert_non_null(strstr(err.message, wrong[i].message));
+        assert_int_equal(value, 77);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +292,10 @@ int main(void)
         cmocka_unit_test(config_names_each_fault),
         cmocka_unit_test(config_with_too_many_ratios_is_refused),
         cmocka_unit_test(config_messages_are_one_line),
+        cmocka_unit_test(fields_cover_the_operators_part_once),
+        cmocka_unit_test(fields_have_one_name_in_two_spellings),
+        cmocka_unit_test(choice_is_found_by_its_name),
+        cmocka_unit_test(choice_that_is_none_is_named_with_those_that_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

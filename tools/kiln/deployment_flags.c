@@ -9,33 +9,27 @@
 #include "report.h"
 #include "text_file.h"
 
+static int64_t *at(struct kiln_deployment *numbers,
+                   const struct kiln_deployment_field *field)
+{
+    return (int64_t *)(void *)((char *)numbers + field->offset);
+}
+
 void cli_add_deployment_flags(struct cli_deployment_flags *d, struct cli_flags *flags)
 {
-    struct kiln_deployment *n = &d->numbers;
-    const struct {
-        const char *name;
-        int64_t min;
-        int64_t *integer;
-    } integers[] = {
-        {"--max-model-len", 1, &n->max_model_len},
-        {"--max-num-batched-tokens", 1, &n->max_num_batched_tokens},
-        {"--max-num-seqs", 1, &n->max_num_seqs},
-        {"--block-size", 1, &n->block_size},
-        {"--num-speculative-tokens", 0, &n->num_speculative_tokens},
-        {"--dcp-world", 1, &n->dcp_world},
-        {"--dcp-interleave", 1, &n->dcp_interleave},
-        {"--image-width", 0, &n->image_width},
-    };
+    const struct kiln_deployment_field *field;
 
     d->flags = flags;
     d->first_flag = flags->n;
     cli_add_text(flags, "--model", &d->model);
-    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
-        cli_add_integer(flags, integers[i].name, integers[i].min, INT32_MAX,
-                        integers[i].integer);
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
+        if (field->choices != NULL) {
+            cli_add_text(flags, field->flag, &d->choices[i]);
+        } else { /* lengths are int32 in every launch, whatever could be planned */
+            cli_add_integer(flags, field->flag, field->min, INT32_MAX,
+                            at(&d->numbers, field));
+        }
     }
-    cli_add_text(flags, "--dcp-storage", &d->dcp_storage);
-    cli_add_text(flags, "--profile", &d->profile);
     d->last_flag = flags->n - 1;
     cli_add_text(flags, "--manifest", &d->manifest);
     cli_add_text(flags, "--arch", &d->arch);
@@ -105,14 +99,15 @@ static int read_targets(const char *list, struct kiln_manifest *manifest)
 
 static int read_choices(const struct cli_deployment_flags *d, struct kiln_deployment *out)
 {
-    if (d->dcp_storage != NULL && strcmp(d->dcp_storage, "replicated") == 0) {
-        out->dcp_storage = KILN_DCP_REPLICATED;
-    } else if (d->dcp_storage != NULL && strcmp(d->dcp_storage, "sharded") != 0) {
-        return cli_wrong("--dcp-storage: expected sharded or replicated, got \"%s\"",
-                         d->dcp_storage);
-    }
-    if (d->profile != NULL && strcmp(d->profile, "flashmla") != 0) {
-        return cli_wrong("--profile: expected flashmla, got \"%s\"", d->profile);
+    const struct kiln_deployment_field *field;
+    struct kiln_error err;
+
+    for (size_t i = 0; (field = kiln_deployment_field_at(i)) != NULL; i++) {
+        if (d->choices[i] != NULL &&
+            kiln_deployment_choice(field, d->choices[i], at(out, field), &err) !=
+                KILN_OK) {
+            return cli_report(field->flag, &err, true);
+        }
     }
     return CLI_DONE;
 }

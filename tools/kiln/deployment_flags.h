@@ -9,8 +9,9 @@
 #include "args.h"
 
 struct cli_deployment_flags {
-    const char *model, *manifest, *arch, *dcp_storage, *profile;
-    struct kiln_deployment numbers; /* what the integer flags set */
+    const char *model, *manifest, *arch;
+    struct kiln_deployment numbers;     /* what the integer flags set */
+    const char *choices[CLI_FLAGS_MAX]; /* by the number of the deployment's field */
     struct cli_flags *flags;
     size_t first_flag; /* of the deployment's in flags, up to and with the last */
     size_t last_flag;
@@ -47,7 +48,7 @@ int cli_make_requests(const struct kiln_manifest *manifest, struct kiln_request 
     "  --dcp-interleave N           tokens (1)\n"                                        \
     "  --dcp-storage sharded|replicated\n"                                               \
     "  --image-width N              further window columns for images (0)\n"             \
-    "  --profile flashmla           the consumer of the rows\n"                          \
+    "  --profile flashmla            the consumer of the rows (flashmla)\n"              \
     "  --manifest FILE              all of the above, from kiln plan --manifest-out\n"
 
 #endif
