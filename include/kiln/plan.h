@@ -6,6 +6,7 @@
 #ifndef KILN_PLAN_H
 #define KILN_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,8 @@ extern "C" {
 
 enum { KILN_MAX_LAYERS = 1024 };
 
-enum kiln_profile { KILN_PROFILE_FLASHMLA = 0 };
+/* A consumer of rows: the attention kernels that read them. */
+enum kiln_profile { KILN_PROFILE_FLASHMLA = 0, KILN_PROFILE_FLASHINFER = 1 };
 
 /* What changes a shape, and what sizes buffers. An optional field's default is at 0. */
 struct kiln_deployment {
@@ -85,6 +87,62 @@ KILN_API KILN_MUST_USE enum kiln_status
 kiln_deployment_choice(const struct kiln_deployment_field *field, const char *name,
                        int64_t *out, struct kiln_error *err);
 
+/* The length of an inert row (not live, not valid, or of no request). Every op gives 0,
+ * but mixed_sparse_indices: its window's columns, swa_width + align(image_width, 4). */
+enum kiln_padding {
+    KILN_PADDING_ZERO = 0,
+    KILN_PADDING_WINDOW = 1, /* of rows that begin with the window's columns; others: 0 */
+};
+
+/* What an entry of a row counts. */
+enum kiln_ids {
+    KILN_IDS_SLOTS = 0, /* page * block size + offset: pages lie end to end */
+    KILN_IDS_SPANS = 1, /* page * span + offset: other layers' may lie between */
+};
+
+/* What a consumer takes. Widths and strides in elements. */
+struct kiln_profile_info {
+    const char *name;
+    int64_t align;           /* of combined rows: combine_topk_swa's field */
+    int64_t width_multiple;  /* a row's width is a multiple of it */
+    int64_t stride_multiple; /* and its stride of this: 4 is 16 bytes */
+    int64_t
+        contiguous_above; /* with more rows the stride is the width; INT64_MAX: never */
+    enum kiln_padding padding; /* the length of an inert row */
+    enum kiln_ids ids;
+    bool is_window_descending; /* newest token first; kiln's ops give the oldest first */
+    int64_t no_write_slot;     /* of a token that is not stored; kiln's ops give -1 */
+};
+
+/**
+ * The table of a consumer.
+ *
+ * Owner: static, never freed.
+ * Threads: any
+ * Capture: allowed
+ * @return the table; NULL for a number that is no profile
+ * Since: 1
+ */
+KILN_API const struct kiln_profile_info *kiln_profile_info(enum kiln_profile profile);
+
+/**
+ * Say whether a consumer can take the rows that an op makes for attention: slots of
+ * global_topk, decode_slots, combined_indices, sparse_indices, global_indices. It reads
+ * no other op's rows as they are, and takes those. Everything that kiln_plan lists for a
+ * profile passes.
+ *
+ * Threads: any
+ * Capture: allowed
+ * @return KILN_OK; KILN_E_SHAPE: the shape is not legal, or the consumer cannot take it:
+ *         the message names profile, op, field, value and what was expected;
+ *         KILN_E_ARGUMENT: profile or op is none
+ * Since: 1
+ */
+KILN_API KILN_MUST_USE enum kiln_status kiln_profile_check(enum kiln_profile profile,
+                                                           enum kiln_op op,
+                                                           const struct kiln_shape *shape,
+                                                           struct kiln_error *err);
+
 /* One (op, shape). For KILN_OP_STEP the shape is the list of segments and `shape` is all
  * zeros. */
 struct kiln_plan_item {
@@ -113,7 +171,8 @@ struct kiln_plan {
  * Threads: any
  * Capture: allowed
  * @return KILN_OK; KILN_E_ARGUMENT: a field is wrong and is named as the command line's
- *         flag; KILN_E_SHAPE; KILN_E_MEMORY
+ *         flag, or the profile's consumer cannot take the model's rows; KILN_E_SHAPE;
+ *         KILN_E_MEMORY
  * Since: 1
  */
 KILN_API KILN_MUST_USE enum kiln_status

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "plan/deployment.h"
 #include "plan/json.h"
+#include "plan/profile.h"
 
 /* Token counts are int32 in every kernel's arguments. */
 #define COUNT_MAX INT32_MAX
@@ -20,9 +21,6 @@
 enum { MODEL_MAX = 1 << 24 };
 
 static const char *const storages[] = {"sharded", "replicated", NULL};
-static const char *const profiles[] = {"flashmla", NULL};
-static const char *const profiles_later[] = {"flashinfer", "flashinfer_sm120", "b12x",
-                                             "sglang", NULL};
 
 #define FIELD(field, flag, min, max)                                                     \
     {                                                                                    \
@@ -43,7 +41,8 @@ static const struct kiln_deployment_field fields[] = {
     FIELD(dcp_interleave, "--dcp-interleave", 1, COUNT_MAX),
     CHOICE(dcp_storage, "--dcp-storage", KILN_DCP_REPLICATED, storages, NULL),
     FIELD(image_width, "--image-width", 0, COUNT_MAX),
-    CHOICE(profile, "--profile", KILN_PROFILE_FLASHMLA, profiles, profiles_later),
+    CHOICE(profile, "--profile", KILN_PROFILE_FLASHINFER, ki_profile_names,
+           ki_profiles_later),
 };
 
 const struct kiln_deployment_field *kiln_deployment_field_at(size_t i)

@@ -13,16 +13,17 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "plan/deployment.h"
+#include "plan/profile.h"
 
 enum {
     CAPACITY_ALIGN = 128,
-    FLASHMLA_ALIGN = 128, /* columns of a combined row */
-    DRAFT_ALIGN = 64,     /* columns of a draft block's window row */
+    DRAFT_ALIGN = 64, /* columns of a draft block's window row */
 };
 
 struct planner {
     struct kiln_deployment d; /* complete, its ratios sorted */
-    int64_t table_width;      /* pages of a request in the scheduler's table */
+    const struct kiln_profile_info *profile;
+    int64_t table_width; /* pages of a request in the scheduler's table */
     int64_t window_table_width;
     int64_t capacity;    /* columns of a row that holds every record */
     int64_t decode_rows; /* of a decode matrix */
@@ -160,6 +161,21 @@ static enum kiln_status measure(const struct planner *p, struct kiln_plan_item *
 
 /* ---- the list ---- */
 
+/* Of what a plan's rows are as wide as, only the model's top-k is not aligned. */
+static enum kiln_status check_consumer(const struct planner *p,
+                                       const struct kiln_plan_item *item,
+                                       struct kiln_error *err)
+{
+    struct kiln_error why;
+
+    if (ki_profile_check(p->profile, item->op, &item->shape, &why) == KILN_OK) {
+        return KILN_OK;
+    }
+    return ki_fail(err, KILN_E_ARGUMENT,
+                   "--profile is %s and index_topk %" PRId64 ": %.600s", p->profile->name,
+                   p->d.index_topk, why.message);
+}
+
 /* `shape` points to the op's own shape struct, of `size` bytes. */
 static enum kiln_status add(struct planner *p, enum kiln_op op, const void *shape,
                             size_t size, int64_t layers, struct kiln_error *err)
@@ -169,6 +185,7 @@ static enum kiln_status add(struct planner *p, enum kiln_op op, const void *shap
     memset(&item.shape, 0, sizeof(item.shape));
     memcpy(&item.shape, shape, size);
     KI_TRY(kiln_shape_check(op, &item.shape, err));
+    KI_TRY(check_consumer(p, &item, err));
     KI_TRY(measure(p, &item, err));
     p->plan.items[p->plan.n_items++] = item;
     return KILN_OK;
@@ -176,10 +193,11 @@ static enum kiln_status add(struct planner *p, enum kiln_op op, const void *shap
 
 /* The model's numbers alone make no row too long: without images, only the records of a
  * long context do. */
-static enum kiln_status fail_columns(const struct kiln_deployment *d, int64_t topk,
+static enum kiln_status fail_columns(const struct planner *p, int64_t topk,
                                      int64_t columns, struct kiln_error *err)
 {
-    bool is_context = topk + d->sliding_window > INT32_MAX - FLASHMLA_ALIGN;
+    const struct kiln_deployment *d = &p->d;
+    bool is_context = topk + d->sliding_window > INT32_MAX - p->profile->align;
 
     return ki_fail(err, KILN_E_ARGUMENT,
                    "%s is %" PRId64 ": a combined row of %" PRId64 " top-k, %" PRId64
@@ -195,19 +213,20 @@ static enum kiln_status add_combine(struct planner *p, int64_t topk,
                                     struct kiln_error *err)
 {
     const struct kiln_deployment *d = &p->d;
-    int64_t columns = align_up(topk + d->sliding_window + d->image_width, FLASHMLA_ALIGN);
+    int64_t align = p->profile->align;
+    int64_t columns = align_up(topk + d->sliding_window + d->image_width, align);
     struct kiln_combine_topk_swa_shape shape = {
         .topk = topk,
         .topk_stride = topk > 0 ? topk : 1,
         .window = d->sliding_window,
         .compress_ratio = kind->ratio,
         .image_width = d->image_width,
-        .align = FLASHMLA_ALIGN,
+        .align = align,
         .combined_stride = columns,
     };
 
     if (columns > INT32_MAX) {
-        return fail_columns(d, topk, columns, err);
+        return fail_columns(p, topk, columns, err);
     }
     return add(p, KILN_OP_COMBINE_TOPK_SWA, &shape, sizeof(shape), kind->layers, err);
 }
@@ -501,6 +520,7 @@ enum kiln_status kiln_plan(const struct kiln_deployment *deployment,
                        deployment == NULL ? "deployment" : "out");
     }
     KI_TRY(ki_deployment_resolve(deployment, &p.d, err));
+    p.profile = kiln_profile_info((enum kiln_profile)p.d.profile);
     KI_TRY(derive(&p, err));
 
     status = make_room(&p, err);

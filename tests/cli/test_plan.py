@@ -112,6 +112,30 @@ class Plan(CliTest):
 
         self.assertEqual((line["shape"]["dcp_world"], line["shape"]["table_width"]), (4, 1024))
 
+    def test_the_profile_aligns_combined_rows(self):
+        rows = {profile: [line["shape"] for line in
+                          self.flash("8192", "--image-width", "65", "--profile", profile)
+                          if line["op"] == "combine_topk_swa" and line["shape"]["topk"] == 512]
+                for profile in ("flashmla", "flashinfer")}
+
+        self.assertEqual([(s["align"], s["combined_stride"]) for s in rows["flashmla"]],
+                         [(128, 768)])
+        self.assertEqual([(s["align"], s["combined_stride"]) for s in rows["flashinfer"]],
+                         [(4, 708)])
+
+    def test_rows_that_the_consumer_cannot_take_are_an_error_field_4(self):
+        config = json.loads((DATA / "models" / "deepseek-v4-flash.json").read_text())
+        model = self.write("odd.json", {**config, "index_topk": 17})
+        call = ("--model", model, *DEPLOYMENT[2:], "--arch", "sm_90")
+
+        for command in ("plan", "warm", "check"):
+            for profile, wrong in (("flashmla", "width = 17: expected a multiple of 64"),
+                                   ("flashinfer", "slots_stride = 17: expected a multiple of 4")):
+                with self.subTest(command=command, profile=profile):
+                    self.assert_fails(
+                        2, f"--profile is {profile} and index_topk 17: {profile} cannot take "
+                        f"slots of global_topk: {wrong}", command, *call, "--profile", profile)
+
     def test_the_table_for_people_totals_the_kernels_and_buffers(self):
         text = self.kiln("plan", *DEPLOYMENT)
         lines = self.plan(*DEPLOYMENT)
@@ -127,7 +151,7 @@ class Plan(CliTest):
 class Manifest(CliTest):
     FLAGS = (*DEPLOYMENT, "--max-num-seqs", "64", "--num-speculative-tokens", "2",
              "--dcp-world", "2", "--dcp-interleave", "2", "--dcp-storage", "replicated",
-             "--image-width", "64")
+             "--image-width", "64", "--profile", "flashinfer")
 
     def test_a_manifest_holds_everything_that_changes_a_plan(self):
         text = self.kiln("plan", *self.FLAGS, "--arch", "sm_90,sm_100", "--json",

@@ -25,6 +25,14 @@ void progress(void *, size_t, kiln_warm_result, int64_t, const char *)
 {
 }
 
+kiln_status check_consumer(const kiln_shape &shape, kiln_error *err)
+{
+    const struct kiln_profile_info *profile = kiln_profile_info(KILN_PROFILE_FLASHINFER);
+
+    std::puts(profile->name);
+    return kiln_profile_check(KILN_PROFILE_FLASHINFER, KILN_OP_GLOBAL_TOPK, &shape, err);
+}
+
 kiln_status serve(struct kiln *kiln, kiln_error *err)
 {
     kiln_shape shape = kiln_shape();
@@ -36,6 +44,9 @@ kiln_status serve(struct kiln *kiln, kiln_error *err)
 
     shape.global_topk.topk = 512;
     status = kiln_shape_defaults(KILN_OP_GLOBAL_TOPK, 1U, &shape, err);
+    if (status == KILN_OK) {
+        status = check_consumer(shape, err);
+    }
     if (status == KILN_OK) {
         status = kiln_prepare(kiln, KILN_OP_GLOBAL_TOPK, &shape, nullptr, &kernel, err);
     }

@@ -259,9 +259,9 @@ static void choice_that_is_none_is_named_with_those_that_are(void **state)
     } wrong[] = {
         {"dcp_storage", "split", KILN_E_ARGUMENT,
          "expected sharded or replicated, got \"split\""},
-        {"profile", "", KILN_E_ARGUMENT, "expected flashmla, got \"\""},
+        {"profile", "", KILN_E_ARGUMENT, "expected flashmla or flashinfer, got \"\""},
         {"profile", "sglang", KILN_E_UNSUPPORTED,
-         "sglang is not in this kiln yet, expected flashmla"},
+         "sglang is not in this kiln yet, expected flashmla or flashinfer"},
         {"profile", "b12x", KILN_E_UNSUPPORTED, "b12x is not in this kiln yet"},
         {"profile", "flashinfer_sm120", KILN_E_UNSUPPORTED, "flashinfer_sm120 is not"},
         {"profile", NULL, KILN_E_ARGUMENT, "name is NULL"},

@@ -114,6 +114,7 @@ static void manifest_keeps_every_number_that_changes_a_shape(void **state)
     d->dcp_interleave = 2;
     d->dcp_storage = KILN_DCP_REPLICATED;
     d->image_width = 64;
+    d->profile = KILN_PROFILE_FLASHINFER;
     assert_int_equal(kiln_plan(d, &f->manifest.plan, NULL), KILN_OK);
     assert_int_equal(
         kiln_manifest_write(&f->manifest, f->text, sizeof(f->text), &f->size, NULL),
@@ -182,11 +183,11 @@ static const struct spoilt spoilt[] = {
     {"wrong choice", "\"sharded\"", "\"shared\"", KILN_E_PARSE,
      "dcp_storage is \"shared\", expected sharded or replicated"},
     {"wrong profile", "\"flashmla\"", "7", KILN_E_PARSE,
-     "profile is 7, expected flashmla"},
+     "profile is 7, expected flashmla or flashinfer"},
     {"unknown profile", "\"flashmla\"", "\"flash\\nmla\"", KILN_E_PARSE,
-     "profile is \"flash\\nmla\", expected flashmla"},
+     "profile is \"flash\\nmla\", expected flashmla or flashinfer"},
     {"another kiln's profile", "\"flashmla\"", "\"sglang\"", KILN_E_PARSE,
-     "m.json: profile: sglang is not in this kiln yet, expected flashmla"},
+     "m.json: profile: sglang is not in this kiln yet, expected flashmla or flashinfer"},
     {"wrong ratio", "\"compress_ratios\": [\n   0", "\"compress_ratios\": [\n   -1",
      KILN_E_PARSE, "compress_ratios[0] is -1"},
     {"deployment that cannot be", "\"block_size\": 256", "\"block_size\": 64",

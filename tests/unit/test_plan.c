@@ -543,7 +543,7 @@ static const struct bad_field bad_fields[] = {
     BAD(dcp_storage, 2, "--dcp-storage is 2"),
     BAD(image_width, -1, "--image-width is -1"),
     BAD(image_width, INT32_MAX, "--image-width is 2147483647"),
-    BAD(profile, 1, "--profile is 1"),
+    BAD(profile, 2, "--profile is 2"),
     BAD(index_topk, 0, "index_topk is 0"),
     BAD(index_topk, INT32_MAX, "index_topk is 2147483647, expected 1 to 16777216"),
     BAD(sliding_window, 0, "sliding_window is 0"),

@@ -48,7 +48,7 @@ int cli_make_requests(const struct kiln_manifest *manifest, struct kiln_request 
     "  --dcp-interleave N           tokens (1)\n"                                        \
     "  --dcp-storage sharded|replicated\n"                                               \
     "  --image-width N              further window columns for images (0)\n"             \
-    "  --profile flashmla            the consumer of the rows (flashmla)\n"              \
+    "  --profile flashmla|flashinfer  the consumer of the rows (flashmla)\n"             \
     "  --manifest FILE              all of the above, from kiln plan --manifest-out\n"
 
 #endif

@@ -20,6 +20,7 @@ extern "C" {
  *   columns [Ws, Ws + Kp): decode: the given slots, or local ids mapped to slots;
  *                          prefill: min((pos + 1) / R, topk) picks mapped to slots
  *   each part ends with -1; sparse_lens[t] = Ws + entries of the second part
+ *   an inert row is all -1, and its length is Ws
  *
  * A slot x of a pool lands at x / block_size * span + x % block_size: span is what pages
  * are apart in the consumer's ids. What does not fit int32 is -1. All matrices but the
