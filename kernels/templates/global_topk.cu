@@ -11,11 +11,9 @@
 // Out: slots[num_tokens, kTopk] (kSlotsStride), lens[num_tokens]. int32 but where said.
 // Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
 //
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block. Each warp takes
-// slices of 128 columns, several in flight at a time: a row is read and written once, in
-// 16-byte accesses where its addresses allow, and looked up through the L1 cache, which
-// holds a request's pages. Ids and pages may be any int32. Shared memory: kThreads / 32
-// ints where a row has several warps.
+// kRowThreads threads share a row, kThreads / kRowThreads rows a block; common/map_row.cuh
+// has the rest. Ids and pages may be any int32. Shared memory: kThreads / 32 ints where a
+// row has several warps.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;        // columns of a row
 constexpr int kTopkStride = 512;  // elements between rows of topk_indices
@@ -41,12 +39,10 @@ static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
 static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
 
 #include "common/arch.cuh"
-#include "common/compact.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/map_row.cuh"
 #include "common/paging.cuh"
-#include "common/quad.cuh"
-#include "common/row_scan.cuh"
 
 struct args_t {
     const int *topk_indices;
@@ -61,18 +57,9 @@ struct args_t {
     int dcp_rank;
 };
 
-constexpr unsigned kWarps = kThreads / kWarp;
-constexpr unsigned kRowWarps = kRowThreads / kWarp;
-constexpr unsigned kRows = kWarps / kRowWarps;
-
-// The row in rounds of kBatch slices for each warp, of which a round's are neighbours.
-constexpr unsigned kSlices = div_up<unsigned>(kTopk, kSlice);
-constexpr unsigned kBatch = least(4u, div_up(kSlices, kRowWarps));
-constexpr unsigned kRounds = div_up(kSlices, kBatch *kRowWarps);
-
 // Large launches of short rows gain when ids leave the cache before slots; longer rows
 // lose.
-constexpr bool kIdsOnce = kTopk <= 512;
+using rows = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
 
 // What maps the ids of one row; its limit is 0 where the row is inert.
 struct mapper_t {
@@ -80,7 +67,7 @@ struct mapper_t {
     unsigned limit;
     int rank;
 
-    __device__ int slot_of(int id) const
+    __device__ int index_of(int id) const
     {
         const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
         if (!owned.mine || owned.local >= limit) {
@@ -103,103 +90,27 @@ __device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
             args.dcp_rank};
 }
 
-// A round's slots. Its ids are under way before the row's request is looked at: what they
-// are does not depend on it, and a row of ids is there for each row of the launch.
-template <bool kWide>
-__device__ inline void map_slices(const args_t &args, unsigned row, const int *ids,
-                                  unsigned slice, int_quad_t (&quads)[kBatch])
-{
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < kBatch; i++) {
-        quads[i] = load_quad<kWide, kIdsOnce>(ids, slice + i, kTopk);
-    }
-    const mapper_t mapper = mapper_of(args, row);
-#pragma unroll
-    for (unsigned i = 0; i < kBatch; i++) {
-#pragma unroll
-        for (unsigned j = 0; j < kQuad; j++) {
-            quads[i].at[j] = mapper.slot_of(quads[i].at[j]);
-        }
-    }
-}
-
-// Every id stays in its column. Returns what the thread mapped.
-template <bool kWide>
-__device__ inline int map_row(const args_t &args, unsigned row, const int *ids,
-                              int *slots)
-{
-    int mapped = 0;
-    for (unsigned round = 0; round < kRounds; round++) {
-        const unsigned slice =
-            (round * kRowWarps + warp_of_thread() % kRowWarps) * kBatch;
-        int_quad_t quads[kBatch];
-        map_slices<kWide>(args, row, ids, slice, quads);
-#pragma unroll
-        for (unsigned i = 0; i < kBatch; i++) {
-            store_quad<kWide>(slots, slice + i, kTopk, quads[i]);
-#pragma unroll
-            for (unsigned j = 0; j < kQuad; j++) {
-                mapped += quads[i].at[j] >= 0;
-            }
-        }
-    }
-    return mapped;
-}
-
-// What was mapped moves to the front, in order. Returns what the row kept.
-__device__ inline unsigned compact_block_row(const args_t &args, unsigned row,
-                                             const int *ids, int *slots)
-{
-    unsigned done = 0;
-    for (unsigned round = 0; round < kRounds; round++) {
-        const unsigned slice = (round * kRowWarps + warp_of_thread()) * kBatch;
-        int_quad_t quads[kBatch];
-        map_slices<false>(args, row, ids, slice, quads);
-        unsigned places[kBatch * kQuad];
-        unsigned kept = 0;
-#pragma unroll
-        for (unsigned i = 0; i < kBatch * kQuad; i++) {
-            places[i] = place_kept(quads[i / kQuad].at[i % kQuad] >= 0, kept);
-        }
-        const row_scan_t scan = scan_row<kRowWarps, kWarps>(kept);
-#pragma unroll
-        for (unsigned i = 0; i < kBatch * kQuad; i++) {
-            const int slot = quads[i / kQuad].at[i % kQuad];
-            if (slot >= 0) {
-                slots[done + scan.before + places[i]] = slot;
-            }
-        }
-        done += scan.total;
-        if (kRounds > 1) {
-            __syncthreads();
-        }
-    }
-    for (unsigned column = done + threadIdx.x; column < kTopk; column += kThreads) {
-        slots[column] = -1;
-    }
-    return done;
-}
-
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_global_topk(const __grid_constant__ args_t args)
 {
-    const unsigned row = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
+    const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
     const bool launched = row < static_cast<unsigned>(args.num_tokens);
+    const auto make_mapper = [&] { return mapper_of(args, row); };
     unsigned mapped = 0;
     if (launched) {
         const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
         int *slots = args.slots + static_cast<long long>(row) * kSlotsStride;
         if constexpr (kDcpWorld > 1) {
-            mapped = compact_block_row(args, row, ids, slots);
+            mapped = compact_block_row<rows>(make_mapper, ids, slots);
         } else if (takes_quads(ids) && takes_quads(slots)) {
-            mapped = map_row<true>(args, row, ids, slots);
+            mapped = map_row<rows, true>(make_mapper, ids, slots);
         } else {
-            mapped = map_row<false>(args, row, ids, slots);
+            mapped = map_row<rows, false>(make_mapper, ids, slots);
         }
     }
     if constexpr (kDcpWorld == 1) {
         mapped = __reduce_add_sync(kWholeWarp, mapped);
-        mapped = scan_row<kRowWarps, kWarps>(mapped).total;
+        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
     }
     if (launched && threadIdx.x % kRowThreads == 0) {
         args.lens[row] = static_cast<int>(mapped);

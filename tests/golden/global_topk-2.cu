@@ -24,11 +24,9 @@
 // Out: slots[num_tokens, kTopk] (kSlotsStride), lens[num_tokens]. int32 but where said.
 // Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
 //
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block. Each warp takes
-// slices of 128 columns, several in flight at a time: a row is read and written once, in
-// 16-byte accesses where its addresses allow, and looked up through the L1 cache, which
-// holds a request's pages. Ids and pages may be any int32. Shared memory: kThreads / 32
-// ints where a row has several warps.
+// kRowThreads threads share a row, kThreads / kRowThreads rows a block; common/map_row.cuh
+// has the rest. Ids and pages may be any int32. Shared memory: kThreads / 32 ints where a
+// row has several warps.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;        // columns of a row
 constexpr int kTopkStride = 512;  // elements between rows of topk_indices
@@ -71,25 +69,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 44 "global_topk.cu"
-#line 1 "common/compact.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Squeezing dropped entries out of a row.
-
-
-
-
-// How many entries were kept before this lane's, the warp's earlier ones included; counts
-// this turn's entries into `kept`, the same for all lanes.
-__device__ inline unsigned place_kept(bool keep, unsigned &kept)
-{
-    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
-    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
-    const unsigned place = kept + __popc(keeps & lanes_below);
-    kept += __popc(keeps);
-    return place;
-}
-#line 45 "global_topk.cu"
+#line 42 "global_topk.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
@@ -113,7 +93,7 @@ __device__ inline int read_count(const count_t &count, int if_absent)
     }
     return count.kind == kCountValue ? count.value : if_absent;
 }
-#line 46 "global_topk.cu"
+#line 43 "global_topk.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -143,72 +123,37 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 47 "global_topk.cu"
-#line 1 "common/paging.cuh"
+#line 44 "global_topk.cu"
+#line 1 "common/map_row.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// From ids local to a request to slots of a paged cache.
+// Rows of ids, each mapped to an index or -1 by itself, read and written once.
 //
-// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
-// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
-// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
-// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+// rows_t says how rows meet threads: columns of a row, threads of a row and of a block, and
+// whether ids may leave the cache first. Each warp of a row takes slices of 128 columns,
+// several in flight at a time. A row's mapper is made by make_mapper() once its ids are
+// under way, which do not depend on what it reads; mapper.index_of(id) is the index.
+
+
+
+#line 1 "common/compact.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Squeezing dropped entries out of a row.
 
 
 
 
-
-struct owned_t {
-    unsigned local;
-    bool mine;
-};
-
-// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
-// own local; a negative one, taken as unsigned, is past every page.
-template <int kWorld, int kInterleave>
-__device__ inline owned_t owned_by(int id, int rank)
+// How many entries were kept before this lane's, the warp's earlier ones included; counts
+// this turn's entries into `kept`, the same for all lanes.
+__device__ inline unsigned place_kept(bool keep, unsigned &kept)
 {
-    const unsigned index = static_cast<unsigned>(id);
-    if constexpr (kWorld == 1) {
-        return {index, true};
-    } else {
-        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
-        constexpr unsigned kRound =
-            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
-        constexpr unsigned kRun = kInterleave;
-        const unsigned owner = index / kRun % kWorld;
-        return {index / kRound * kRun + index % kRun,
-                id >= 0 && owner == static_cast<unsigned>(rank)};
-    }
+    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
+    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
+    const unsigned place = kept + __popc(keeps & lanes_below);
+    kept += __popc(keeps);
+    return place;
 }
+#line 12 "common/map_row.cuh"
 
-// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
-template <int kWorld, int kInterleave>
-__device__ inline int owned_below(int n, int rank)
-{
-    if constexpr (kWorld == 1) {
-        return n;
-    } else {
-        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
-        const long long begin = static_cast<long long>(kInterleave) * rank;
-        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
-        return static_cast<int>(n / kRound * kInterleave + rest);
-    }
-}
-
-// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
-// turns negative ids away too.
-template <int kPageSlots, int kPages>
-constexpr unsigned kPagedIds = static_cast<unsigned>(
-    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
-
-// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
-template <int kPageSlots>
-__device__ inline int slot_in_page(int page, unsigned offset)
-{
-    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
-    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
-}
-#line 48 "global_topk.cu"
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -280,7 +225,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 49 "global_topk.cu"
+#line 14 "common/map_row.cuh"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
@@ -318,7 +263,166 @@ __device__ inline row_scan_t scan_row(unsigned count)
         return scan;
     }
 }
-#line 50 "global_topk.cu"
+#line 15 "common/map_row.cuh"
+
+template <unsigned kColumns_, unsigned kRowThreads, unsigned kThreads, bool kOnce_>
+struct rows_t {
+    static constexpr unsigned kColumns = kColumns_;
+    static constexpr bool kOnce = kOnce_;
+    static constexpr unsigned kBlockThreads = kThreads;
+    static constexpr unsigned kWarps = kThreads / kWarp;
+    static constexpr unsigned kRowWarps = kRowThreads / kWarp;
+    static constexpr unsigned kRows = kWarps / kRowWarps; // of a block
+    static constexpr unsigned kSlices = div_up<unsigned>(kColumns, kSlice);
+    // The row in rounds of kBatch slices for each warp, of which a round's are neighbours.
+    static constexpr unsigned kBatch = least(4u, div_up(kSlices, kRowWarps));
+    static constexpr unsigned kRounds = div_up(kSlices, kBatch *kRowWarps);
+};
+
+template <typename rows, bool kWide, typename make_mapper_t>
+__device__ inline void map_slices(const make_mapper_t &make_mapper, const int *ids,
+                                  unsigned slice, int_quad_t (&quads)[rows::kBatch])
+{
+#pragma unroll // the batch lives in registers
+    for (unsigned i = 0; i < rows::kBatch; i++) {
+        quads[i] = load_quad<kWide, rows::kOnce>(ids, slice + i, rows::kColumns);
+    }
+    const auto mapper = make_mapper();
+#pragma unroll
+    for (unsigned i = 0; i < rows::kBatch; i++) {
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            quads[i].at[j] = mapper.index_of(quads[i].at[j]);
+        }
+    }
+}
+
+// Every id stays in its column. Returns what the thread mapped.
+template <typename rows, bool kWide, typename make_mapper_t>
+__device__ inline unsigned map_row(const make_mapper_t &make_mapper, const int *ids,
+                                   int *indices)
+{
+    unsigned mapped = 0;
+    for (unsigned round = 0; round < rows::kRounds; round++) {
+        const unsigned slice =
+            (round * rows::kRowWarps + warp_of_thread() % rows::kRowWarps) * rows::kBatch;
+        int_quad_t quads[rows::kBatch];
+        map_slices<rows, kWide>(make_mapper, ids, slice, quads);
+#pragma unroll
+        for (unsigned i = 0; i < rows::kBatch; i++) {
+            store_quad<kWide>(indices, slice + i, rows::kColumns, quads[i]);
+#pragma unroll
+            for (unsigned j = 0; j < kQuad; j++) {
+                mapped += quads[i].at[j] >= 0;
+            }
+        }
+    }
+    return mapped;
+}
+
+// By a whole block, for its one row: what was mapped moves to the front, in order. Returns
+// what the row kept.
+template <typename rows, typename make_mapper_t>
+__device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
+                                             const int *ids, int *indices)
+{
+    unsigned done = 0;
+    for (unsigned round = 0; round < rows::kRounds; round++) {
+        const unsigned slice =
+            (round * rows::kRowWarps + warp_of_thread()) * rows::kBatch;
+        int_quad_t quads[rows::kBatch];
+        map_slices<rows, false>(make_mapper, ids, slice, quads);
+        unsigned places[rows::kBatch * kQuad];
+        unsigned kept = 0;
+#pragma unroll
+        for (unsigned i = 0; i < rows::kBatch * kQuad; i++) {
+            places[i] = place_kept(quads[i / kQuad].at[i % kQuad] >= 0, kept);
+        }
+        const row_scan_t scan = scan_row<rows::kRowWarps, rows::kWarps>(kept);
+#pragma unroll
+        for (unsigned i = 0; i < rows::kBatch * kQuad; i++) {
+            const int index = quads[i / kQuad].at[i % kQuad];
+            if (index >= 0) {
+                indices[done + scan.before + places[i]] = index;
+            }
+        }
+        done += scan.total;
+        if (rows::kRounds > 1) {
+            __syncthreads();
+        }
+    }
+    for (unsigned column = done + threadIdx.x; column < rows::kColumns;
+         column += rows::kBlockThreads) {
+        indices[column] = -1;
+    }
+    return done;
+}
+#line 45 "global_topk.cu"
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+
+
+
+
+
+struct owned_t {
+    unsigned local;
+    bool mine;
+};
+
+// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
+// own local; a negative one, taken as unsigned, is past every page.
+template <int kWorld, int kInterleave>
+__device__ inline owned_t owned_by(int id, int rank)
+{
+    const unsigned index = static_cast<unsigned>(id);
+    if constexpr (kWorld == 1) {
+        return {index, true};
+    } else {
+        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
+        constexpr unsigned kRound =
+            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+        constexpr unsigned kRun = kInterleave;
+        const unsigned owner = index / kRun % kWorld;
+        return {index / kRound * kRun + index % kRun,
+                id >= 0 && owner == static_cast<unsigned>(rank)};
+    }
+}
+
+// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
+template <int kWorld, int kInterleave>
+__device__ inline int owned_below(int n, int rank)
+{
+    if constexpr (kWorld == 1) {
+        return n;
+    } else {
+        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
+        const long long begin = static_cast<long long>(kInterleave) * rank;
+        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
+        return static_cast<int>(n / kRound * kInterleave + rest);
+    }
+}
+
+// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
+// turns negative ids away too.
+template <int kPageSlots, int kPages>
+constexpr unsigned kPagedIds = static_cast<unsigned>(
+    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
+
+// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
+template <int kPageSlots>
+__device__ inline int slot_in_page(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
+}
+#line 46 "global_topk.cu"
 
 struct args_t {
     const int *topk_indices;
@@ -333,18 +437,9 @@ struct args_t {
     int dcp_rank;
 };
 
-constexpr unsigned kWarps = kThreads / kWarp;
-constexpr unsigned kRowWarps = kRowThreads / kWarp;
-constexpr unsigned kRows = kWarps / kRowWarps;
-
-// The row in rounds of kBatch slices for each warp, of which a round's are neighbours.
-constexpr unsigned kSlices = div_up<unsigned>(kTopk, kSlice);
-constexpr unsigned kBatch = least(4u, div_up(kSlices, kRowWarps));
-constexpr unsigned kRounds = div_up(kSlices, kBatch *kRowWarps);
-
 // Large launches of short rows gain when ids leave the cache before slots; longer rows
 // lose.
-constexpr bool kIdsOnce = kTopk <= 512;
+using rows = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
 
 // What maps the ids of one row; its limit is 0 where the row is inert.
 struct mapper_t {
@@ -352,7 +447,7 @@ struct mapper_t {
     unsigned limit;
     int rank;
 
-    __device__ int slot_of(int id) const
+    __device__ int index_of(int id) const
     {
         const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
         if (!owned.mine || owned.local >= limit) {
@@ -375,103 +470,27 @@ __device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
             args.dcp_rank};
 }
 
-// A round's slots. Its ids are under way before the row's request is looked at: what they
-// are does not depend on it, and a row of ids is there for each row of the launch.
-template <bool kWide>
-__device__ inline void map_slices(const args_t &args, unsigned row, const int *ids,
-                                  unsigned slice, int_quad_t (&quads)[kBatch])
-{
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < kBatch; i++) {
-        quads[i] = load_quad<kWide, kIdsOnce>(ids, slice + i, kTopk);
-    }
-    const mapper_t mapper = mapper_of(args, row);
-#pragma unroll
-    for (unsigned i = 0; i < kBatch; i++) {
-#pragma unroll
-        for (unsigned j = 0; j < kQuad; j++) {
-            quads[i].at[j] = mapper.slot_of(quads[i].at[j]);
-        }
-    }
-}
-
-// Every id stays in its column. Returns what the thread mapped.
-template <bool kWide>
-__device__ inline int map_row(const args_t &args, unsigned row, const int *ids,
-                              int *slots)
-{
-    int mapped = 0;
-    for (unsigned round = 0; round < kRounds; round++) {
-        const unsigned slice =
-            (round * kRowWarps + warp_of_thread() % kRowWarps) * kBatch;
-        int_quad_t quads[kBatch];
-        map_slices<kWide>(args, row, ids, slice, quads);
-#pragma unroll
-        for (unsigned i = 0; i < kBatch; i++) {
-            store_quad<kWide>(slots, slice + i, kTopk, quads[i]);
-#pragma unroll
-            for (unsigned j = 0; j < kQuad; j++) {
-                mapped += quads[i].at[j] >= 0;
-            }
-        }
-    }
-    return mapped;
-}
-
-// What was mapped moves to the front, in order. Returns what the row kept.
-__device__ inline unsigned compact_block_row(const args_t &args, unsigned row,
-                                             const int *ids, int *slots)
-{
-    unsigned done = 0;
-    for (unsigned round = 0; round < kRounds; round++) {
-        const unsigned slice = (round * kRowWarps + warp_of_thread()) * kBatch;
-        int_quad_t quads[kBatch];
-        map_slices<false>(args, row, ids, slice, quads);
-        unsigned places[kBatch * kQuad];
-        unsigned kept = 0;
-#pragma unroll
-        for (unsigned i = 0; i < kBatch * kQuad; i++) {
-            places[i] = place_kept(quads[i / kQuad].at[i % kQuad] >= 0, kept);
-        }
-        const row_scan_t scan = scan_row<kRowWarps, kWarps>(kept);
-#pragma unroll
-        for (unsigned i = 0; i < kBatch * kQuad; i++) {
-            const int slot = quads[i / kQuad].at[i % kQuad];
-            if (slot >= 0) {
-                slots[done + scan.before + places[i]] = slot;
-            }
-        }
-        done += scan.total;
-        if (kRounds > 1) {
-            __syncthreads();
-        }
-    }
-    for (unsigned column = done + threadIdx.x; column < kTopk; column += kThreads) {
-        slots[column] = -1;
-    }
-    return done;
-}
-
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_global_topk(const __grid_constant__ args_t args)
 {
-    const unsigned row = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
+    const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
     const bool launched = row < static_cast<unsigned>(args.num_tokens);
+    const auto make_mapper = [&] { return mapper_of(args, row); };
     unsigned mapped = 0;
     if (launched) {
         const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
         int *slots = args.slots + static_cast<long long>(row) * kSlotsStride;
         if constexpr (kDcpWorld > 1) {
-            mapped = compact_block_row(args, row, ids, slots);
+            mapped = compact_block_row<rows>(make_mapper, ids, slots);
         } else if (takes_quads(ids) && takes_quads(slots)) {
-            mapped = map_row<true>(args, row, ids, slots);
+            mapped = map_row<rows, true>(make_mapper, ids, slots);
         } else {
-            mapped = map_row<false>(args, row, ids, slots);
+            mapped = map_row<rows, false>(make_mapper, ids, slots);
         }
     }
     if constexpr (kDcpWorld == 1) {
         mapped = __reduce_add_sync(kWholeWarp, mapped);
-        mapped = scan_row<kRowWarps, kWarps>(mapped).total;
+        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
     }
     if (launched && threadIdx.x % kRowThreads == 0) {
         args.lens[row] = static_cast<int>(mapped);
