@@ -100,6 +100,7 @@ constexpr unsigned kRows = kWarps / kRowWarps;
 constexpr unsigned kRecordWarps = greatest(kRowWarps - 1, 1u);
 constexpr unsigned kRecordSlices = greatest(1u, div_up<unsigned>(kRecordColumns, kSlice));
 constexpr unsigned kBatch = least(2u, div_up(kRecordSlices, kRecordWarps));
+constexpr unsigned kRounds = div_up(kRecordSlices, kBatch *kRecordWarps);
 static_assert(kRecordColumns == 0 || kRowWarps > 1, "the compressed part needs a warp");
 
 constexpr int kFewRows = 4096; // a launch of more hides its loads behind other rows
@@ -179,10 +180,9 @@ __device__ inline unsigned write_prefill_window(const args_t &args, unsigned tok
     const long long left = visible_at<kImageWidth>(args.left_visible, token);
     const long long right = visible_at<kImageWidth>(args.right_visible, token);
     const row_t row = row_of(args, token, false);
-    range_t range = {0, 0};
-    if (row.live) {
-        range = window_of<kWindow, kImageWidth>(row.position, row.seq_len, left, right);
-    }
+    const range_t range =
+        row.live ? window_of<kWindow, kImageWidth>(row.position, row.seq_len, left, right)
+                 : range_t{0, 0};
     // A range past the sequence is empty, wherever it begins.
     const long long n = greatest<long long>(range.end - range.start, 0);
     write_run<kWindowColumns, kSwaBlockSize, kSwaTableWidth, kSwaSpan>(
@@ -227,18 +227,18 @@ __device__ inline unsigned map_records(const args_t &args, unsigned token, bool 
 {
     // Picks are fetched before it is known how many count only where a launch has few rows.
     const bool early = decode || args.num_tokens <= kFewRows;
-    const unsigned first = warp * kBatch;
     int_quad_t quads[kBatch];
     if (early) {
-        load_batch<kWide>(ids, first, decode ? kDecodeTopk : kTopk, quads);
+        load_batch<kWide>(ids, warp * kBatch, decode ? kDecodeTopk : kTopk, quads);
     }
     const row_t row = row_of(args, token, decode);
     const int *pages =
         args.block_table + static_cast<long long>(row.request) * kTableStride;
     const unsigned n_ids = row.live ? row.n_ids : 0;
     unsigned mapped = 0;
-    for (unsigned slice = first; slice < kRecordSlices; slice += kRecordWarps * kBatch) {
-        if (!early || slice > first) {
+    for (unsigned round = 0; round < kRounds; round++) {
+        const unsigned slice = (round * kRecordWarps + warp) * kBatch;
+        if (!early || round > 0) {
             load_batch<kWide>(ids, slice, n_ids, quads);
         }
 #pragma unroll
