@@ -21,11 +21,13 @@ static const char help[] =
     "\n"
     "Times kernels on the first GPU: 40 launches in a graph, median of 60 replays after\n"
     "10 to warm up, microseconds per launch. `target` is the fastest known for the size\n"
-    "(on one H200). Where enough rows are written, `copy` compares with the bandwidth "
-    "of\n"
-    "a large copy: 100% is as fast as copying the bytes that must be read and written.\n";
+    "(on one H200). Where enough is written, `copy` compares with the bandwidth of a\n"
+    "large copy: 100% is as fast as copying the bytes that must be read and written.\n";
 
-enum { LAUNCHES = 40, REPLAYS = 60, WARM_UPS = 10, ROWS_TO_COMPARE = 16384 };
+enum { LAUNCHES = 40, REPLAYS = 60, WARM_UPS = 10 };
+
+/* Less is launched rather than copied. */
+enum { ROWS_TO_COMPARE = 16384, BYTES_TO_COMPARE = 4 << 20 };
 
 /* A copy large beside every cache, and how often in a graph. From 1 GiB the driver hands
  * graph nodes to a copy engine, which is slower. */
@@ -112,7 +114,8 @@ static double bytes_needed(const struct cli_call *call)
     for (size_t i = 0; i < call->info->n_args; i++) {
         const struct cli_array *array = &call->arrays[i];
 
-        if (array->image != NULL && array->arg->extent != KILN_EXTENT_TABLE_ROWS) {
+        if (array->image != NULL && array->arg->extent != KILN_EXTENT_TABLE_ROWS &&
+            array->arg->extent != KILN_EXTENT_SWA_TABLE_ROWS) {
             bytes +=
                 (double)array->rows * (double)array->width * (double)array->elem_bytes;
         }
@@ -150,12 +153,12 @@ static enum kiln_status time_call(const struct cli_backend *backend,
 
 struct timing {
     const struct cli_bench_case *bench;
-    double us, bytes, copy_percent; /* copy_percent < 0: too few rows to compare */
+    double us, bytes, copy_percent; /* copy_percent < 0: too little to compare */
 };
 
 static void print_timing(const struct timing *t)
 {
-    char fields[160] = "", copy[32] = "", target[32] = "-";
+    char fields[320] = "", copy[32] = "", target[32] = "-";
 
     for (size_t i = 0; i < CLI_BENCH_FIELDS_MAX && t->bench->fields[i].name != NULL;
          i++) {
@@ -166,7 +169,14 @@ static void print_timing(const struct timing *t)
         cli_append(fields, sizeof fields, " active_width=%" PRId64,
                    t->bench->active_width);
     }
-    cli_append(fields, sizeof fields, " context=%" PRId64, t->bench->context);
+    if (t->bench->n_prefill > 0) {
+        cli_append(fields, sizeof fields, " prefill=%" PRId64, t->bench->n_prefill);
+    }
+    cli_append(fields, sizeof fields, "%scontext=%" PRId64, fields[0] == '\0' ? "" : " ",
+               t->bench->context);
+    for (size_t i = 0; i < CLI_BENCH_OPTIONAL_MAX && t->bench->optional[i] != NULL; i++) {
+        cli_append(fields, sizeof fields, " %s", t->bench->optional[i]);
+    }
     if (t->bench->target_us > 0) {
         (void)snprintf(target, sizeof target, "%8.2f %6.2f", t->bench->target_us,
                        t->us / t->bench->target_us);
@@ -175,31 +185,33 @@ static void print_timing(const struct timing *t)
         cli_append(copy, sizeof copy, "%5.1f MiB %5.1f%%", t->bytes / (1024 * 1024),
                    t->copy_percent);
     }
-    (void)printf("%-17s %6" PRId64 " %4" PRId64 " %8.2f %15s %17s  %s\n", t->bench->op,
+    (void)printf("%-20s %6" PRId64 " %4" PRId64 " %8.2f %15s %17s  %s\n", t->bench->op,
                  t->bench->n_tokens, t->bench->n_requests, t->us, target, copy, fields);
     (void)fflush(stdout);
 }
 
 static int print_timing_json(const struct timing *t)
 {
-    json_t *shape = json_object();
-    json_t *line;
+    json_t *shape = json_object(), *optional = json_array();
 
     for (size_t i = 0; i < CLI_BENCH_FIELDS_MAX && t->bench->fields[i].name != NULL;
          i++) {
         (void)json_object_set_new(shape, t->bench->fields[i].name,
                                   json_integer(t->bench->fields[i].value));
     }
+    for (size_t i = 0; i < CLI_BENCH_OPTIONAL_MAX && t->bench->optional[i] != NULL; i++) {
+        (void)json_array_append_new(optional, json_string(t->bench->optional[i]));
+    }
     json_t *target =
         t->bench->target_us > 0 ? json_real(t->bench->target_us) : json_null();
     json_t *percent = t->copy_percent >= 0 ? json_real(t->copy_percent) : json_null();
-    line = json_pack(
-        "{s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o}", "op", t->bench->op,
-        "fields", shape, "tokens", (json_int_t)t->bench->n_tokens, "requests",
-        (json_int_t)t->bench->n_requests, "context", (json_int_t)t->bench->context,
-        "active_width", (json_int_t)t->bench->active_width, "us", t->us, "target_us",
-        target, "bytes", t->bytes, "copy_percent", percent);
-    return cli_print_json(line);
+    return cli_print_json(json_pack(
+        "{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o}", "op",
+        t->bench->op, "fields", shape, "optional", optional, "tokens",
+        (json_int_t)t->bench->n_tokens, "requests", (json_int_t)t->bench->n_requests,
+        "prefill", (json_int_t)t->bench->n_prefill, "context",
+        (json_int_t)t->bench->context, "active_width", (json_int_t)t->bench->active_width,
+        "us", t->us, "target_us", target, "bytes", t->bytes, "copy_percent", percent));
 }
 
 static int bench_one(const struct cli_bench_case *bench,
@@ -218,7 +230,7 @@ static int bench_one(const struct cli_bench_case *bench,
     if (time_call(backend, &call, &timing.us, &err) != KILN_OK) {
         status = cli_report("bench", &err, false);
     }
-    if (bench->n_tokens >= ROWS_TO_COMPARE) {
+    if (bench->n_tokens >= ROWS_TO_COMPARE && timing.bytes >= BYTES_TO_COMPARE) {
         timing.copy_percent = timing.bytes / copy_bytes_per_us / timing.us * 100;
     }
     if (status == CLI_DONE && is_json) {
@@ -243,7 +255,7 @@ static bool is_wanted(const struct cli_bench_case *bench, const struct cli_words
 static int check_op(char *name)
 {
     struct cli_words one = {.items = &name, .n = 1};
-    char known[256] = "";
+    char known[320] = "";
 
     for (size_t i = 0; i < cli_n_bench_cases; i++) {
         const char *op = cli_bench_cases[i].op;
@@ -284,7 +296,7 @@ static int bench_all(const struct cli_backend *backend, const struct cli_words *
                                           info.target, "copy_gb_s", copy / 1e3));
     } else {
         (void)printf("%s (%s); a large copy reads and writes %.0f GB/s\n"
-                     "%-17s %6s %4s %8s %8s %6s %17s  shape\n",
+                     "%-20s %6s %4s %8s %8s %6s %17s  shape\n",
                      info.name, info.target, copy / 1e3, "op", "tokens", "reqs", "us",
                      "target", "ratio", "copy");
     }

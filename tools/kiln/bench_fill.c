@@ -70,10 +70,50 @@ static int64_t last_position(struct filler *f, int64_t token)
     return f->bench->context - 1;
 }
 
-static int64_t n_tokens(struct filler *f, int64_t row)
+static int64_t n_decode_tokens(struct filler *f, int64_t row)
 {
     (void)row;
-    return f->bench->n_tokens;
+    return f->bench->n_tokens - f->bench->n_prefill;
+}
+
+static int64_t one(struct filler *f, int64_t row)
+{
+    (void)f;
+    (void)row;
+    return 1;
+}
+
+static int64_t itself(struct filler *f, int64_t row)
+{
+    (void)f;
+    return row;
+}
+
+/* Images lie evenly over a sequence and take half of their distance. */
+static int64_t image_distance(const struct filler *f)
+{
+    return f->bench->context / f->bench->n_spans;
+}
+
+static int64_t first_image(struct filler *f, int64_t request)
+{
+    return request * f->bench->n_spans;
+}
+
+static int64_t image_begin(struct filler *f, int64_t image)
+{
+    return image % f->bench->n_spans * image_distance(f);
+}
+
+static int64_t image_end(struct filler *f, int64_t image)
+{
+    return image_begin(f, image) + image_distance(f) / 2 - 1;
+}
+
+static int64_t seen_of_image(struct filler *f, int64_t token)
+{
+    (void)token;
+    return random_below(f, image_distance(f) / 2);
 }
 
 static int64_t active_width(struct filler *f, int64_t row)
@@ -93,23 +133,44 @@ static int64_t workspace_rows(struct filler *f, int64_t row)
     return f->bench->gathered_base + gather_len(f, row);
 }
 
-/* The value of one element of a row, or of a count. Optional arguments that have no rule
- * are left out. */
+static int64_t workspace_start(struct filler *f, int64_t request)
+{
+    return request * f->bench->context;
+}
+
+/* The value of one element of a row, or of a count. Optional counts that have no rule are
+ * left out. */
 static const struct rule {
     const char *name;
     int64_t (*value)(struct filler *f, int64_t row);
 } rules[] = {
     {"active_width", active_width},
     {"block_table", random_page},
+    {"decode_compressed_indices", random_id},
+    {"decode_swa_indices", random_page},
     {"gather_lens", gather_len},
-    {"num_decode_tokens", n_tokens},
+    {"is_prefill", one},
+    {"is_valid_token", one},
+    {"left_visible", seen_of_image},
+    {"num_decode_tokens", n_decode_tokens},
+    {"own_slots", itself},
     {"positions", last_position},
+    {"prefill_topk_indices", random_id},
     {"query_start_loc", query_start},
+    {"req_id", request_of},
+    {"right_visible", seen_of_image},
     {"seq_lens", seq_len},
+    {"slot_mapping", itself},
+    {"span_begin", image_begin},
+    {"span_end", image_end},
+    {"span_start_loc", first_image},
     {"swa_base", gathered_base},
+    {"swa_block_table", random_page},
+    {"token_indices", random_id},
     {"token_to_req", request_of},
     {"topk_indices", random_id},
     {"workspace_rows", workspace_rows},
+    {"workspace_start", workspace_start},
 };
 
 static const struct rule *find_rule(const char *name)
@@ -156,24 +217,36 @@ static void fill_counts(struct filler *f, struct cli_call *call)
     }
 }
 
+/* Optional arrays are there where the case names them. */
+static bool is_given(const struct cli_bench_case *bench, const struct kiln_arg *arg)
+{
+    bool named = false;
+
+    for (size_t i = 0; i < CLI_BENCH_OPTIONAL_MAX; i++) {
+        named = named || (bench->optional[i] != NULL &&
+                          strcmp(bench->optional[i], arg->name) == 0);
+    }
+    return cli_arg_is_array(arg) && (named || !arg->optional);
+}
+
 static int fill_arrays(struct filler *f, struct cli_call *call)
 {
-    for (size_t i = 0; i < call->info->n_args; i++) {
+    int status = CLI_DONE;
+
+    for (size_t i = 0; i < call->info->n_args && status == CLI_DONE; i++) {
         const struct kiln_arg *arg = &call->info->args[i];
         const struct rule *rule = find_rule(arg->name);
-        int status = CLI_DONE;
 
-        if (arg->kind == KILN_ARG_OUTPUT ||
-            (arg->kind == KILN_ARG_INPUT && rule != NULL)) {
-            status = fill_array(f, call, i, rule);
-        } else if (arg->kind == KILN_ARG_INPUT && !arg->optional) {
-            status = cli_failed("bench: no rule to fill %s.%s", f->bench->op, arg->name);
+        if (!is_given(f->bench, arg)) {
+            continue;
         }
-        if (status != CLI_DONE) {
-            return status;
+        if (arg->kind == KILN_ARG_INPUT && rule == NULL) {
+            status = cli_failed("bench: no rule to fill %s.%s", f->bench->op, arg->name);
+        } else {
+            status = fill_array(f, call, i, rule);
         }
     }
-    return CLI_DONE;
+    return status;
 }
 
 static int make_shape(const struct cli_bench_case *bench, const struct kiln_op_info *info,
@@ -216,8 +289,11 @@ int cli_bench_fill(const struct cli_bench_case *bench, struct cli_call *out)
         return cli_failed("bench: out of memory");
     }
     call.extents[KILN_EXTENT_TOKENS] = bench->n_tokens;
+    call.extents[KILN_EXTENT_ROWS] = bench->n_tokens;
     call.extents[KILN_EXTENT_REQUESTS] = bench->n_requests;
     call.extents[KILN_EXTENT_TABLE_ROWS] = bench->n_requests;
+    call.extents[KILN_EXTENT_SWA_TABLE_ROWS] = bench->n_requests;
+    call.extents[KILN_EXTENT_SPANS] = bench->n_requests * bench->n_spans;
     fill_counts(&filler, &call);
     cli_call_settle(&call);
     status = fill_arrays(&filler, &call);
