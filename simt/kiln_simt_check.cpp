@@ -87,9 +87,10 @@ void name_spot(const spot_t &spot, char out[96])
     if (region.is_shared) {
         snprintf(out, 96, "shared memory, byte %zu", spot.element);
     } else if (region.stride == 1) {
-        snprintf(out, 96, "%s[%zu]", region.name, spot.element);
+        snprintf(out, 96, "%s[%zu]", region.name, region.first_row + spot.element);
     } else {
-        snprintf(out, 96, "%s[%zu][%zu]", region.name, spot.element / region.stride,
+        snprintf(out, 96, "%s[%zu][%zu]", region.name,
+                 region.first_row + spot.element / region.stride,
                  spot.element % region.stride);
     }
 }

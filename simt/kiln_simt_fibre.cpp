@@ -67,6 +67,7 @@ struct grid_t {
     objects_t *objects;
     char finished; /* what threads hand on to whoever reads the results */
     const void *args;
+    uint32_t first_x, n_x; /* the blocks that run */
     random_t random;
 };
 
@@ -316,7 +317,7 @@ void pass_or_fail()
 
 void begin_block(unsigned index)
 {
-    blockIdx = {index % gridDim.x, index / gridDim.x, 0};
+    blockIdx = {grid->first_x + index % grid->n_x, index / grid->n_x, 0};
     grid->block++;
     grid->epoch = 1;
     grid->n_ready = 0;
@@ -438,9 +439,11 @@ void run_grid(const launch_t &launch)
     blockDim = {launch.threads, 1, 1};
     gridDim = {launch.grid_x, launch.grid_y, 1};
     grid->args = launch.args;
+    grid->first_x = launch.first_x;
+    grid->n_x = launch.n_x;
     grid->random.state = launch.seed;
     begin_scheduler(grid->stack);
-    const uint32_t n_blocks = launch.grid_x * launch.grid_y;
+    const uint32_t n_blocks = launch.n_x * launch.grid_y;
     uint32_t at = grid->random.below(n_blocks);
     uint32_t step = 1 + grid->random.below(n_blocks);
     while (common_divisor(step, n_blocks) != 1) {

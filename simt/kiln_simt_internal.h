@@ -16,6 +16,7 @@ constexpr unsigned kWarpLanes = 32;
 
 struct launch_t {
     unsigned grid_x, grid_y, threads;
+    unsigned first_x, n_x; /* the blocks of it that run */
     uint64_t seed;
     const void *args;
 };
@@ -26,6 +27,7 @@ struct region_t {
     unsigned char *begin; /* of the data */
     size_t bytes;
     size_t elem_bytes, rows, width, stride; /* elements */
+    size_t first_row;                       /* of the kernel's array */
     bool is_output, is_shared;
 };
 

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define KILN_SIMT_MAGIC UINT32_C(0x6b736d32)
+#define KILN_SIMT_MAGIC UINT32_C(0x6b736d33)
 
 enum {
     KILN_SIMT_NAME_BYTES = 40,
@@ -25,14 +25,18 @@ struct kiln_simt_request {
     uint64_t seed; /* of the order in which blocks and threads run */
     uint32_t args_bytes, n_arrays;
     uint32_t limit_ms; /* of processor time */
+    uint32_t first_x;  /* of the grid, blocks first_x .. first_x + n_x - 1 in x run, */
+    uint32_t n_x;      /* in all of y; n_x 0: the whole grid */
     uint32_t reserved;
 };
 
-/* An array of the launch; its data follow: inputs end with the last row's last column. */
+/* An array of the launch; its data follow: inputs end with the last row's last column. It
+ * may be a part of what the kernel sees, which alone may be touched. */
 struct kiln_simt_array {
     char name[KILN_SIMT_NAME_BYTES];
     uint64_t args_offset;         /* where its address goes */
     uint64_t rows, width, stride; /* elements */
+    uint64_t first_row;           /* of the kernel's array: where these rows begin */
     uint64_t data_bytes;
     uint32_t elem_bytes;
     uint32_t skew_elems; /* how far it begins from an address that any access may take */

@@ -206,6 +206,7 @@ region_t region_of(const array_t &array)
     region.rows = array.head.rows;
     region.width = array.head.width;
     region.stride = array.head.stride;
+    region.first_row = array.head.first_row;
     region.is_output = array.head.is_output != 0;
     return region;
 }
@@ -239,7 +240,9 @@ void place_array(array_t &array, uint32_t slot)
     memset(array.block, kPoison, kGuard + skew);
     memcpy(array.data, array.received, head.data_bytes);
     memset(array.data + head.data_bytes, kPoison, kGuard);
-    memcpy(session.args + head.args_offset, &array.data, sizeof array.data);
+    const uint64_t before = head.first_row * head.stride * head.elem_bytes;
+    const uint64_t row_0 = reinterpret_cast<uintptr_t>(array.data) - before;
+    memcpy(session.args + head.args_offset, &row_0, sizeof row_0);
 }
 
 /* ---- after the launch */
@@ -329,8 +332,9 @@ void serve()
     }
     check_begin(regions, request.n_arrays, next_block());
     set_limit(request.limit_ms);
-    run_grid(
-        {request.grid_x, request.grid_y, request.threads, request.seed, session.args});
+    run_grid({request.grid_x, request.grid_y, request.threads, request.first_x,
+              request.n_x == 0 ? request.grid_x : request.n_x, request.seed,
+              session.args});
     set_limit(0);
     for (uint32_t i = 0; i < request.n_arrays; i++) {
         check_array(session.arrays[i]);
