@@ -55,6 +55,12 @@ static const struct variant variants[] = {
     {"images", 1000000, 0, 0, 0, 64},
 };
 
+/* Pages of a half and a quarter, which a model with ratio 128 cannot have. */
+static const struct variant small_blocks[] = {
+    {"block 128", 1048576, 128, 5, 0, 0},
+    {"block 64", 100000, 64, 5, 0, 0},
+};
+
 static void read_model(const char *name, struct kiln_deployment *out)
 {
     char path[4096];
@@ -142,6 +148,9 @@ static void every_plan_compiles_for_every_target(void **state)
         for (size_t j = 0; j < KI_COUNT_OF(variants); j++) {
             build_model(kiln, models[i], &variants[j]);
         }
+    }
+    for (size_t i = 0; i < KI_COUNT_OF(small_blocks); i++) {
+        build_model(kiln, "ratios-0-1-2.json", &small_blocks[i]);
     }
 
     kiln_get_stats(kiln, &stats);
