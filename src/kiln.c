@@ -376,6 +376,7 @@ void kiln_get_stats(const struct kiln *kiln, struct kiln_stats *out)
         int state = entry != NULL ? entry->state : KI_ENTRY_IDLE;
 
         out->n_kernels += state == KI_ENTRY_READY || state == KI_ENTRY_BUILT ? 1 : 0;
+        out->code_bytes += state == KI_ENTRY_READY ? entry->kernel.module.code_bytes : 0;
     }
 }
 

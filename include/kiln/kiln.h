@@ -255,6 +255,7 @@ struct kiln_stats {
     int64_t n_loaded;
     int64_t n_failed; /* builds and loads */
     int64_t compile_ms, load_ms;
+    int64_t code_bytes; /* cubins of the loaded kernels */
 };
 
 /** Counters since create; zeros for a NULL kiln. Threads: any. Capture: allowed.

@@ -187,13 +187,14 @@ static char *emit(const struct wide_case *spec)
 {
     struct kiln_error err = {.status = KILN_OK};
     size_t size = 0;
-    if (kiln_emit_source(spec->op, &spec->shape, NULL, 0, &size, &err) != KILN_OK) {
+    if (kiln_emit_source(spec->op, &spec->shape, 0, NULL, 0, &size, &err) != KILN_OK) {
         fail_msg("%s", err.message);
     }
     char *text = malloc(size + 1);
     assert_non_null(text);
     assert_int_equal(
-        kiln_emit_source(spec->op, &spec->shape, text, size + 1, &size, &err), KILN_OK);
+        kiln_emit_source(spec->op, &spec->shape, 0, text, size + 1, &size, &err),
+        KILN_OK);
     return text;
 }
 

@@ -444,7 +444,7 @@ static void find_gives_what_was_prepared_without_any_call(void **state)
     assert_int_equal(fake->mem.n_calls, n_allocations);
 }
 
-static void find_says_in_words_what_is_not_ready(void **state)
+static void find_says_in_words_what_is_not_ready_field_13(void **state)
 {
     struct fake_kiln *fake = *state;
     struct kiln_shape shape = fake_kiln_shape(512);
@@ -630,7 +630,7 @@ int main(void)
         CLOSED(prepare_refuses_more_kernels_than_the_cap_field_16),
         OPEN(child_after_fork_is_refused_and_leaves_the_driver_alone_field_50),
         OPEN(find_gives_what_was_prepared_without_any_call),
-        OPEN(find_says_in_words_what_is_not_ready),
+        OPEN(find_says_in_words_what_is_not_ready_field_13),
         OPEN(launch_is_one_driver_call_with_the_args_by_value),
         OPEN(launch_of_no_rows_makes_no_call),
         OPEN(launch_refuses_another_ops_kernel_and_null),

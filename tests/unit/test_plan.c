@@ -279,7 +279,7 @@ static void plan_follows_max_model_len_in_tables_and_capacity_alone(void **state
     }
 }
 
-static void plan_digest_tells_shapes_apart(void **state)
+static void plan_digest_tells_shapes_apart_field_64(void **state)
 {
     struct kiln_deployment d = deployment_of("deepseek-v4-flash.json");
     struct kiln_plan one = plan_of(&d);
@@ -669,7 +669,7 @@ int main(void)
         cmocka_unit_test(plan_names_each_op_and_shape_once),
         cmocka_unit_test(plan_does_not_depend_on_the_batch),
         cmocka_unit_test(plan_follows_max_model_len_in_tables_and_capacity_alone),
-        cmocka_unit_test(plan_digest_tells_shapes_apart),
+        cmocka_unit_test(plan_digest_tells_shapes_apart_field_64),
         cmocka_unit_test(plan_capacity_is_aligned_and_need_not_be_a_power_of_two),
         cmocka_unit_test(plan_shares_tables_between_ranks),
         cmocka_unit_test(plan_keeps_the_whole_window_table_when_storage_is_replicated),

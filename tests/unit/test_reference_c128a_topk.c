@@ -120,7 +120,7 @@ static void active_width_holds_the_records_and_no_more_than_capacity(void **stat
 }
 
 /* The second page is unusable: its records are holes, and the length counts them. */
-static void c128a_decode_row_counts_unusable_pages(void **state)
+static void c128a_decode_row_counts_unusable_pages_field_31(void **state)
 {
     static const int32_t want[CAPACITY] = {18, 19, -1, -1, -1, -1};
     struct batch b;
@@ -423,7 +423,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(active_width_holds_the_records_and_no_more_than_capacity),
-        cmocka_unit_test(c128a_decode_row_counts_unusable_pages),
+        cmocka_unit_test(c128a_decode_row_counts_unusable_pages_field_31),
         cmocka_unit_test(c128a_prefill_row_holds_record_numbers),
         cmocka_unit_test(c128a_takes_any_position_field_11),
         cmocka_unit_test(c128a_takes_the_greatest_position_at_ratio_1),

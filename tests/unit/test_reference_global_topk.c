@@ -83,7 +83,7 @@ static void assert_inert(const struct row *row, const char *label)
     assert_row(row, label, none, 0);
 }
 
-static void global_topk_keeps_order_and_holes(void **state)
+static void global_topk_keeps_order_and_holes_field_31(void **state)
 {
     static const int32_t want[] = {28, 13, -1, 15};
     struct row row;
@@ -354,7 +354,7 @@ static void global_topk_equals_the_given_cases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(global_topk_keeps_order_and_holes),
+        cmocka_unit_test(global_topk_keeps_order_and_holes_field_31),
         cmocka_unit_test(global_topk_takes_any_id_field_8),
         cmocka_unit_test(global_topk_takes_any_page),
         cmocka_unit_test(global_topk_takes_a_table_of_more_slots_than_int32),

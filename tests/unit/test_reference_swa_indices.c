@@ -407,7 +407,7 @@ static void swa_asks_no_position_of_a_draft_block(void **state)
 }
 
 /* Length counts the columns of the range, holes included. */
-static void swa_marks_pages_that_are_none(void **state)
+static void swa_marks_pages_that_are_none_field_31(void **state)
 {
     static const int32_t pages[] = {-1, INT32_MIN, INT32_MAX, 1 << 30};
     struct step s;
@@ -628,7 +628,7 @@ int main(void)
         cmocka_unit_test(swa_gives_a_draft_block_one_range),
         cmocka_unit_test(swa_cuts_a_draft_block_like_a_window),
         cmocka_unit_test(swa_asks_no_position_of_a_draft_block),
-        cmocka_unit_test(swa_marks_pages_that_are_none),
+        cmocka_unit_test(swa_marks_pages_that_are_none_field_31),
         cmocka_unit_test(swa_marks_positions_past_the_table),
         cmocka_unit_test(swa_gives_a_rank_its_own_slots_of_a_sharded_cache),
         cmocka_unit_test(swa_gives_a_rank_ordinary_slots_of_a_replicated_cache),
