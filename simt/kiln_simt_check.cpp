@@ -147,7 +147,7 @@ void check_content(const spot_t &spot, const cell_t &cell, const clocks_t &now,
                    const void *pc)
 {
     const region_t &region = *spot.region;
-    if ((region.is_shared || region.is_output) &&
+    if ((region.is_shared || (region.is_output && !region.is_defined)) &&
         !was_here(cell.writer, now, region.is_shared)) {
         char name[96];
         name_spot(spot, name);

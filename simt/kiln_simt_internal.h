@@ -29,6 +29,7 @@ struct region_t {
     size_t elem_bytes, rows, width, stride; /* elements */
     size_t first_row;                       /* of the kernel's array */
     bool is_output, is_shared;
+    bool is_defined; /* an output that held something before the launch */
 };
 
 struct random_t {

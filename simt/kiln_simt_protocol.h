@@ -40,8 +40,8 @@ struct kiln_simt_array {
     uint64_t data_bytes;
     uint32_t elem_bytes;
     uint32_t skew_elems; /* how far it begins from an address that any access may take */
-    uint32_t is_output;
-    uint32_t reserved;
+    uint32_t is_output;  /* is written, and comes back */
+    uint32_t is_defined; /* an output that holds something before; inputs always do */
 };
 
 struct kiln_simt_reply {

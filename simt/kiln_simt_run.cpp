@@ -208,10 +208,12 @@ region_t region_of(const array_t &array)
     region.stride = array.head.stride;
     region.first_row = array.head.first_row;
     region.is_output = array.head.is_output != 0;
+    region.is_defined = array.head.is_defined != 0;
     return region;
 }
 
-/* Nothing may be touched but the rows' columns. Outputs, padding and guards hold nothing yet. */
+/* Nothing may be touched but the rows' columns. Most outputs, padding and guards hold nothing
+ * yet. */
 void protect(const array_t &array)
 {
     const kiln_simt_array &head = array.head;
@@ -221,7 +223,7 @@ void protect(const array_t &array)
         unsigned char *begin = array.data + row * head.stride * head.elem_bytes;
         const size_t bytes = head.width * head.elem_bytes;
         allow(begin, bytes);
-        if (head.is_output == 0) {
+        if (head.is_output == 0 || head.is_defined != 0) {
             make_defined(begin, bytes);
         }
     }

@@ -29,7 +29,8 @@ struct kiln {
     int64_t build_timeout_ms;
     int64_t retry_ms;
     bool allow_group_writable;
-    pid_t pid; /* of the creating process: another one is a child after fork */
+    uint32_t variant; /* of all its kernels: bits of enum kiln_variant */
+    pid_t pid;        /* of the creating process: another one is a child after fork */
 
     struct ki_store store;
     struct ki_table table;

@@ -116,6 +116,7 @@ enum kiln_status kiln_create(const struct kiln_options *given, struct kiln **out
         or_default(options.build_timeout_ms, DEFAULT_BUILD_TIMEOUT_MS);
     kiln->retry_ms = or_default(options.retry_ms, DEFAULT_RETRY_MS);
     kiln->allow_group_writable = options.allow_group_writable;
+    kiln->variant = options.checked ? KILN_VARIANT_CHECKED : 0;
     kiln->pid = getpid();
     status = init(kiln, &options, err);
     if (status != KILN_OK) {
@@ -222,6 +223,7 @@ static enum kiln_status make_ident(struct kiln *kiln, enum kiln_op op,
                                    struct ki_ident *out, struct kiln_error *err)
 {
     ki_ident_init(out, op, shape);
+    out->variant = kiln->variant;
     if (target != NULL) {
         return ki_target_parse(target, &out->target, err);
     }
@@ -298,6 +300,7 @@ enum kiln_status kiln_find(struct kiln *kiln, enum kiln_op op,
     *out = NULL;
     if (kiln->target_is_known != 0) {
         ki_ident_init(&ident, op, shape);
+        ident.variant = kiln->variant;
         ident.target = kiln->target;
         entry = ki_table_find(&kiln->table, &ident);
     }
@@ -397,6 +400,7 @@ void kiln_kernel_get_info(const struct kiln_kernel *kernel, struct kiln_kernel_i
         .local_bytes = kernel->module.local_bytes,
         .cubin_bytes = kernel->module.code_bytes,
         .from_cache = kernel->from_cache,
+        .checked = (kernel->variant & KILN_VARIANT_CHECKED) != 0,
         .build_ms = kernel->build_ms,
         .load_ms = kernel->load_ms,
     };
@@ -414,8 +418,8 @@ enum kiln_status kiln_target_check(const char *target, struct kiln_error *err)
 }
 
 enum kiln_status kiln_emit_source(enum kiln_op op, const struct kiln_shape *shape,
-                                  char *buf, size_t size_bytes, size_t *out_bytes,
-                                  struct kiln_error *err)
+                                  uint32_t variant, char *buf, size_t size_bytes,
+                                  size_t *out_bytes, struct kiln_error *err)
 {
     struct ki_text source;
     enum kiln_status status;
@@ -425,7 +429,7 @@ enum kiln_status kiln_emit_source(enum kiln_op op, const struct kiln_shape *shap
                        "shape, buf or out_bytes is NULL: expected all");
     }
     ki_text_init(&source, NULL);
-    status = ki_source_write(op, shape, &source, err);
+    status = ki_source_write(op, shape, variant, &source, err);
     if (status == KILN_OK) {
         ki_text_hand_out(&source, buf, size_bytes, out_bytes);
     }

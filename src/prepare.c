@@ -111,7 +111,7 @@ static enum kiln_status compile(struct kiln *kiln, const struct ki_ident *ident,
 
     ki_source_entry_name(op->info.op, entry_name);
     ki_text_init(&source, &kiln->mem);
-    status = ki_source_write(op->info.op, &ident->shape, &source, err);
+    status = ki_source_write(op->info.op, &ident->shape, ident->variant, &source, err);
     if (status == KILN_OK) {
         job.source = source.data;
         job.entry_name = entry_name;
@@ -151,6 +151,7 @@ static void adopt(struct kiln *kiln, struct ki_table_entry *entry, struct ki_cub
     kernel->driver = &kiln->driver;
     kernel->shape = entry->ident.shape;
     kernel->target = entry->ident.target;
+    kernel->variant = entry->ident.variant;
     kernel->threads = kernel->op->threads(&kernel->shape);
     kernel->nvrtc_major = cubin->nvrtc_major;
     kernel->nvrtc_minor = cubin->nvrtc_minor;

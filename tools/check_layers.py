@@ -19,7 +19,7 @@ MAY_INCLUDE = (
     (r"src/build/", r"(base|build)/\w+\.h|plan/(key|target)\.h|kiln/(status|store)\.h"),
     (r"src/run/launcher", r"(base|run)/\w+\.h|plan/(key|target|op|ops|deployment)\.h|kiln/\w+\.h"),
     (r"src/run/", r"(base|run)/\w+\.h|plan/(key|target|op)\.h|kiln/(status|ops|op_info)\.h"),
-    (r"src/reference/", r"reference/\w+\.h|kiln/(ops|op_info|status)\.h"),
+    (r"src/reference/", r"reference/\w+\.h|kiln/(ops|op_info|report|status)\.h"),
     (r"src/[^/]*$", r"((base|plan|build|run|reference)/)?\w+\.h|kiln/\w+\.h"),
     (r"tools/", r"kiln/\w+\.h|(?!prepare\.h|context\.h)\w+\.h"),
     (r"simt/", r"kiln_simt\w*\.h"),

@@ -35,6 +35,7 @@
 
 #include "kiln/op_info.h"
 #include "kiln/ops.h"
+#include "kiln/report.h"
 #include "kiln/status.h"
 #include "kiln/version.h"
 
@@ -69,9 +70,10 @@ struct kiln_options {
     bool no_disk;              /* no disk layer at all */
     bool allow_group_writable; /* trust cache folders that a group may write to */
     bool exact_compiler;       /* an entry that another NVRTC version made is a miss */
-    uint32_t max_kernels;      /* cap on kernels; 0: 4096 */
-    int32_t build_timeout_ms;  /* wait for another thread's build of the key; 0: 60,000 */
-    int32_t retry_ms;          /* a failure is not tried again before; 0: 30,000 */
+    bool checked; /* every kernel in its checked variant, another key; see report.h */
+    uint32_t max_kernels;     /* cap on kernels; 0: 4096 */
+    int32_t build_timeout_ms; /* wait for another thread's build of the key; 0: 60,000 */
+    int32_t retry_ms;         /* a failure is not tried again before; 0: 30,000 */
     enum kiln_log_level log_level; /* 0: warn */
     kiln_log_fn log_fn;            /* NULL: silent */
     void *log_user;
@@ -271,6 +273,7 @@ struct kiln_kernel_info {
     int32_t local_bytes; /* local memory per thread */
     int32_t cubin_bytes;
     bool from_cache; /* the cubin came from disk */
+    bool checked;    /* the checked variant */
     int64_t build_ms, load_ms;
 };
 
@@ -282,6 +285,7 @@ KILN_API void kiln_kernel_get_info(const struct kiln_kernel *kernel,
  * The exact CUDA source of a shape, what the compiler gets: self-contained, the same
  * bytes every time.
  *
+ * @param variant bits of enum kiln_variant; 0: none
  * @param buf may be NULL when size_bytes is 0
  * @param out_bytes the whole length without the NUL, also when the buffer was too small
  * Owner: buf is the caller's; it ends in a NUL when size_bytes > 0
@@ -292,8 +296,8 @@ KILN_API void kiln_kernel_get_info(const struct kiln_kernel *kernel,
  * Since: 1
  */
 KILN_API KILN_MUST_USE enum kiln_status
-kiln_emit_source(enum kiln_op op, const struct kiln_shape *shape, char *buf,
-                 size_t size_bytes, size_t *out_bytes, struct kiln_error *err);
+kiln_emit_source(enum kiln_op op, const struct kiln_shape *shape, uint32_t variant,
+                 char *buf, size_t size_bytes, size_t *out_bytes, struct kiln_error *err);
 
 /**
  * Say whether kiln knows a target's name. Whether NVRTC can compile for it is not asked.

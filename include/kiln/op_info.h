@@ -41,6 +41,11 @@ struct kiln_shape {
     };
 };
 
+/* What a kernel can be built as: bits, each another key. */
+enum kiln_variant {
+    KILN_VARIANT_CHECKED = 1, /* writes a report; see report.h */
+};
+
 enum kiln_field_kind {
     KILN_FIELD_INTEGER = 0,
     KILN_FIELD_BOOLEAN = 1, /* 0 or 1; true or false in JSON and in emitted source */
@@ -113,7 +118,8 @@ struct kiln_op_info {
     size_t n_fields;
     const struct kiln_arg *args;
     size_t n_args;
-    size_t args_bytes; /* sizeof the op's args struct */
+    size_t args_bytes;    /* sizeof the op's args struct */
+    size_t report_offset; /* of its struct kiln_report *report */
 };
 
 /**

@@ -40,12 +40,14 @@ static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterlea
 static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 
 #include "common/arch.cuh"
+#include "common/check.cuh"
 #include "common/compact.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
 #include "common/records.cuh"
+#include "common/report.cuh"
 
 struct args_t {
     const long long *positions;
@@ -61,6 +63,7 @@ struct args_t {
     int num_tokens;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 constexpr unsigned kRows = kThreads / kWarp;
@@ -188,6 +191,65 @@ __device__ inline unsigned write_decode_row(int *row, unsigned width, unsigned n
     }
 }
 
+// What the rules turned away, for the checked build: of a live decode row with its records
+// [0, n), by its warp; `once` is null for all lanes but one. Whether the row is not inert.
+__device__ inline bool check_decode_row(const args_t &args, unsigned row, unsigned n,
+                                        report_t *once)
+{
+    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
+    if (masks && args.slot_mapping[row] < 0) {
+        return false;
+    }
+    const int request = args.token_to_req[row];
+    if (request < 0 || request >= args.table_rows) {
+        report(once, kReasonRequest, row, -1, request);
+        return false;
+    }
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    for (unsigned record = lane_of_thread(); record < n; record += kWarp) {
+        const owned_t owned =
+            owned_by<kDcpWorld, kDcpInterleave>(static_cast<int>(record), args.dcp_rank);
+        if (owned.mine && owned.local < kPagedIds<kBlockSize, kTableWidth>) {
+            check_page<kTwo31 / kBlockSize>({args.report, row, record},
+                                            pages[owned.local / kBlockSize]);
+        }
+    }
+    return true;
+}
+
+// Of any row, by its warp in one block.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonDecodeTokens, args.num_decode_tokens,
+                     args.num_tokens);
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, args.num_tokens);
+        report_count(args.report, kReasonActiveWidth, args.active_width, kCapacity);
+    }
+    const int token = static_cast<int>(row);
+    const long long position = args.positions[row];
+    if (token >= read_count(args.live_tokens, args.num_tokens) || position < 0) {
+        return;
+    }
+    const int width = clamp(read_count(args.active_width, kCapacity), 0, kCapacity);
+    const int n = complete_records<kCompressRatio>(position, width);
+    const unsigned long long complete =
+        (static_cast<unsigned long long>(position) + 1) / kCompressRatio;
+    bool clipped = complete > static_cast<unsigned>(n);
+    report_t *once = lane_of_thread() == 0 ? args.report : nullptr;
+    if (token < read_count(args.num_decode_tokens, 0)) {
+        if (!check_decode_row(args, row, n, once)) {
+            return;
+        }
+        const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
+        clipped = clipped || owned > kPagedIds<kBlockSize, kTableWidth>;
+    }
+    if (clipped) {
+        report(once, kReasonLength, row, -1,
+               static_cast<long long>(least(complete, ~0ull >> 1)));
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_c128a_topk(const __grid_constant__ args_t args)
 {
@@ -213,14 +275,19 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (row >= n_decode) {
         const long long prefill_row = row - n_decode;
         write_row<false>(args.prefill_local + prefill_row * kCapacity, width, n, nullptr);
-        return;
+    } else {
+        const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
+        const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
+        const unsigned length = write_decode_row(
+            args.decode_slots + static_cast<long long>(row) * kCapacity, width,
+            known && stored ? paged : 0, args.block_table + table_row * kTableStride);
+        if (blockIdx.y == 0 && lane_of_thread() == 0) {
+            args.decode_lens[row] = static_cast<int>(length);
+        }
     }
-    const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
-    const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
-    const unsigned length = write_decode_row(
-        args.decode_slots + static_cast<long long>(row) * kCapacity, width,
-        known && stored ? paged : 0, args.block_table + table_row * kTableStride);
-    if (blockIdx.y == 0 && lane_of_thread() == 0) {
-        args.decode_lens[row] = static_cast<int>(length);
+    if constexpr (kChecked) {
+        if (blockIdx.y == 0) {
+            check_row(args, row);
+        }
     }
 }

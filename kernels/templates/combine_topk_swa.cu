@@ -37,11 +37,14 @@ static_assert(kTopk <= kTopkStride, "topk_stride must be at least topk");
 static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 
 #include "common/arch.cuh"
+#include "common/check_length.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/quad.cuh"
 #include "common/records.cuh"
+#include "common/report.cuh"
 #include "common/requests.cuh"
+#include "common/window.cuh"
 
 struct args_t {
     const int *topk_indices;
@@ -56,6 +59,7 @@ struct args_t {
     count_t swa_base;
     int num_tokens;
     int num_requests;
+    report_t *report;
 };
 
 constexpr long long kColumns = static_cast<long long>(kTopk) + kWindow + kImageWidth;
@@ -215,6 +219,30 @@ __device__ inline void combine_row(const args_t &args, unsigned row, const int *
     }
 }
 
+// What the rules turned away, for the checked build; by the warp that has the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    const token_t token = token_of(args, row);
+    if (token.position < 0) {
+        return;
+    }
+    const range_t window = whole_window<kWindow>(
+        token.position, token.seq_len, visible_at<kImageWidth>(args.left_visible, row),
+        visible_at<kImageWidth>(args.right_visible, row));
+    check_length<static_cast<long long>(kWindow) + kImageWidth>(
+        lane_of_thread() == 0 ? args.report : nullptr, row, window);
+    const int swa_base = read_count(args.swa_base, 0);
+    const int n_picks = complete_records<kCompressRatio>(token.position, kTopk);
+    const long long first = static_cast<long long>(row) * kTopkStride;
+    for (int column = static_cast<int>(lane_of_thread()); column < n_picks;
+         column += kWarp) {
+        const int id = args.topk_indices[first + column];
+        if (id < kNone || (id >= 0 && id >= swa_base)) {
+            report(args.report, kReasonId, row, column, id);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_combine_topk_swa(const __grid_constant__ args_t args)
 {
@@ -229,5 +257,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         combine_row<true>(args, row, picks, combined);
     } else {
         combine_row<false>(args, row, picks, combined);
+    }
+    if constexpr (kChecked) {
+        check_row(args, row);
     }
 }

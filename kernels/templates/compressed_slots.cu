@@ -34,8 +34,10 @@ static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterlea
 static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 
 #include "common/arch.cuh"
+#include "common/check.cuh"
 #include "common/int_math.cuh"
 #include "common/paging.cuh"
+#include "common/report.cuh"
 #include "common/token_places.cuh"
 
 struct args_t {
@@ -48,6 +50,7 @@ struct args_t {
     int num_requests;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 // The slot of what a token at this place completes, or -1.
@@ -70,6 +73,26 @@ __device__ inline long long slot_of(const args_t &args, const place_t &place)
     return page >= 0 ? page * kBlockSize + owned.local % kBlockSize : -1;
 }
 
+// What the rules turned away, for the checked build, of a token that may write.
+__device__ inline void check_token(const args_t &args, unsigned row, const place_t &place)
+{
+    if (place.position < 0 || (place.position + 1) % kCompressRatio != 0) {
+        return;
+    }
+    const report_at_t at = {args.report, row, -1};
+    if (place.request >= args.table_rows) {
+        report(at.to, kReasonRequest, at.row, at.column, place.request);
+        return;
+    }
+    const int *pages =
+        args.block_table + static_cast<long long>(place.request) * kTableStride;
+    const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
+        at, static_cast<int>(place.position / kCompressRatio), args.dcp_rank);
+    if (local >= 0) {
+        check_page<kTwo31>(at, pages[local / kBlockSize]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_compressed_slots(const __grid_constant__ args_t args)
 {
@@ -86,5 +109,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
                                                args.num_requests, token);
     if (row < tokens) {
         args.slots[row] = stored ? slot_of(args, place) : -1;
+    }
+    if constexpr (kChecked) {
+        if (row < tokens && stored) {
+            check_token(args, row, place);
+        }
     }
 }

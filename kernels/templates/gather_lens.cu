@@ -23,6 +23,7 @@ static_assert(kWindow >= 1, "window must be at least 1");
 #include "common/arch.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/report.cuh"
 
 struct args_t {
     const int *query_start_loc;
@@ -31,7 +32,20 @@ struct args_t {
     int *gather_lens;
     count_t first_request;
     int num_requests;
+    report_t *report;
 };
+
+// What was clipped, for the checked build; a decode request's row is negative.
+__device__ inline void check_request(const args_t &args, int row, long long sum)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonFirstRequest, args.first_request,
+                     args.num_requests);
+    }
+    if (row >= 0 && sum >= kTwo31) {
+        report(args.report, kReasonLength, row, -1, sum);
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
@@ -47,10 +61,14 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long prefix = args.seq_lens[request] - query_len;
     const int replayed = args.replay_start != nullptr ? args.replay_start[request] : 0;
     const long long before = clamp<long long>(prefix - replayed, 0, kWindow - 1);
-    const long long gathered = least<long long>(query_len + before, kTwo31 - 1);
+    const long long sum = query_len + before;
+    const long long gathered = least<long long>(sum, kTwo31 - 1);
 
     const int first = clamp(read_count(args.first_request, 0), 0, args.num_requests);
     if (request >= static_cast<unsigned>(first)) {
         args.gather_lens[request - first] = static_cast<int>(gathered);
+    }
+    if constexpr (kChecked) {
+        check_request(args, static_cast<int>(request) - first, sum);
     }
 }

@@ -39,10 +39,12 @@ static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
 static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
 
 #include "common/arch.cuh"
+#include "common/check.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/map_row.cuh"
 #include "common/paging.cuh"
+#include "common/report.cuh"
 
 struct args_t {
     const int *topk_indices;
@@ -55,6 +57,7 @@ struct args_t {
     int num_tokens;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 // Large launches of short rows gain when ids leave the cache before slots; longer rows
@@ -90,6 +93,35 @@ __device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
             args.dcp_rank};
 }
 
+// What the rules turned away, for the checked build; by the threads of the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, args.num_tokens);
+    }
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
+    if (static_cast<int>(row) >= live_tokens || !valid) {
+        return;
+    }
+    const int request = args.token_to_req[row];
+    const unsigned thread = threadIdx.x % kRowThreads;
+    if (request < 0 || request >= args.table_rows) {
+        report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
+        return;
+    }
+    const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    for (unsigned column = thread; column < kTopk; column += kRowThreads) {
+        const report_at_t at = {args.report, row, column};
+        const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
+            at, ids[column], args.dcp_rank);
+        if (local >= 0) {
+            check_page<kTwo31 / kBlockSize>(at, pages[local / kBlockSize]);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_global_topk(const __grid_constant__ args_t args)
 {
@@ -114,5 +146,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     }
     if (launched && threadIdx.x % kRowThreads == 0) {
         args.lens[row] = static_cast<int>(mapped);
+    }
+    if constexpr (kChecked) {
+        if (launched) {
+            check_row(args, row);
+        }
     }
 }

@@ -27,6 +27,7 @@ static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 
 #include "common/arch.cuh"
 #include "common/int_math.cuh"
+#include "common/report.cuh"
 #include "common/token_places.cuh"
 
 struct args_t {
@@ -41,6 +42,7 @@ struct args_t {
     int num_requests;
     int num_spans;
     int first_token;
+    report_t *report;
 };
 
 struct span_t {
@@ -113,6 +115,55 @@ __device__ inline span_t span_of_token(const args_t &args, const place_t &place,
     return found;
 }
 
+// What the rules turned away, for the checked build. By the first warp of the launch.
+__device__ inline void check_bounds(const args_t &args)
+{
+    if (args.num_requests == 0) {
+        return;
+    }
+    for (int i = lane_of_thread(); i <= args.num_requests; i += kWarp) {
+        const int bound = args.span_start_loc[i];
+        if (bound < 0 || bound > args.num_spans) {
+            report(args.report, kReasonSpans, i, -1, bound);
+        }
+    }
+}
+
+// Of a token with a place in its sequence.
+__device__ inline void check_token(const args_t &args, unsigned row, const place_t &place)
+{
+    const int first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
+    const int stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
+    for (int i = stop - 1; i >= first; i--) {
+        const long long left = place.position - args.span_begin[i];
+        const long long right = args.span_end[i] - place.position;
+        if (left < 0 || right < 0) {
+            continue;
+        }
+        if (left > kImageWidth - 1) {
+            report(args.report, kReasonLength, row, 0, left);
+        }
+        if (right > kImageWidth) {
+            report(args.report, kReasonLength, row, 1, right);
+        }
+        return;
+    }
+}
+
+// By a whole warp.
+__device__ inline void check_warp(const args_t &args, unsigned row, int token)
+{
+    if (row < kWarp) {
+        check_bounds(args);
+    }
+    const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
+                                               args.num_requests, token);
+    if (row < static_cast<unsigned>(args.num_tokens) && token >= args.first_token &&
+        place.position >= 0) {
+        check_token(args, row, place);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_image_visibility(const __grid_constant__ args_t args)
 {
@@ -140,5 +191,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         args.left_visible[row] =
             inside ? static_cast<int>(least<unsigned>(left, kImageWidth - 1)) : 0;
         args.right_visible[row] = inside ? least(span.end - position, kImageWidth) : 0;
+    }
+    if constexpr (kChecked) {
+        check_warp(args, row, token);
     }
 }

@@ -21,12 +21,14 @@ static_assert(kThreads % 32 == 0, "a warp's tokens are neighbours");
 #include "common/arch.cuh"
 #include "common/count.cuh"
 #include "common/quad.cuh"
+#include "common/report.cuh"
 
 struct args_t {
     const long long *slot_mapping;
     unsigned char *is_valid_token;
     count_t live_tokens;
     int num_tokens;
+    report_t *report;
 };
 
 // The slots of four tokens from `token` on.
@@ -89,5 +91,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         write_neighbours(args, thread * kQuad, live, masks);
     } else {
         write_singly(args, thread * kQuad, 1, live, masks);
+    }
+    if constexpr (kChecked) {
+        if (is_first_thread()) {
+            report_count(args.report, kReasonLiveTokens, args.live_tokens,
+                         args.num_tokens);
+        }
     }
 }

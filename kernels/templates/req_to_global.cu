@@ -45,10 +45,12 @@ static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
 static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
 
 #include "common/arch.cuh"
+#include "common/check.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/map_row.cuh"
 #include "common/paging.cuh"
+#include "common/report.cuh"
 
 struct args_t {
     const int *token_indices;
@@ -64,6 +66,7 @@ struct args_t {
     int num_requests;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 // Long rows keep their ids in the cache: there room matters less than an early load.
@@ -114,6 +117,51 @@ __device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
             args.dcp_rank, gathers, gathers ? args.workspace_start[request] : 0};
 }
 
+// What the rules turned away, for the checked build: an id of a row that is not inert.
+__device__ inline void check_entry(const args_t &args, const report_at_t &at, int request,
+                                   int id)
+{
+    const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
+        at, id, args.dcp_rank);
+    if (local < 0) {
+        return;
+    }
+    if (args.workspace_start != nullptr && args.is_prefill[at.row] != 0) {
+        check_range(at, static_cast<long long>(args.workspace_start[request]) + id);
+        return;
+    }
+    const int page = args.block_table[static_cast<long long>(request) * kTableStride +
+                                      local / kBlockSize];
+    if (check_page<kTwo31>(at, page)) {
+        check_range(at, static_cast<long long>(page) * kPageStride + local % kBlockSize);
+    }
+}
+
+// By the threads of the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, args.num_tokens);
+    }
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
+    if (static_cast<int>(row) >= live_tokens || !valid) {
+        return;
+    }
+    const int request = args.req_id[row];
+    const unsigned thread = threadIdx.x % kRowThreads;
+    const bool in_workspace =
+        args.workspace_start == nullptr || request < args.num_requests;
+    if (request < 0 || request >= args.table_rows || !in_workspace) {
+        report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
+        return;
+    }
+    const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
+    for (unsigned column = thread; column < kTopk; column += kRowThreads) {
+        check_entry(args, {args.report, row, column}, request, ids[column]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
@@ -138,5 +186,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     }
     if (launched && threadIdx.x % kRowThreads == 0) {
         args.counts[row] = static_cast<int>(mapped);
+    }
+    if constexpr (kChecked) {
+        if (launched) {
+            check_row(args, row);
+        }
     }
 }

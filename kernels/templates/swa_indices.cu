@@ -47,12 +47,15 @@ static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
 static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 
 #include "common/arch.cuh"
+#include "common/check.cuh"
+#include "common/check_length.cuh"
 #include "common/compact.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/paged_run.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
+#include "common/report.cuh"
 #include "common/window.cuh"
 
 struct args_t {
@@ -72,10 +75,13 @@ struct args_t {
     int num_requests;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 constexpr unsigned kRows = kThreads / kWarp;
 constexpr bool kReplicated = kDcpStorage == 1;
+constexpr int kPageRanks = kReplicated ? 1 : kDcpWorld; // that store what a page holds
+constexpr int kPageRuns = kReplicated ? 1 : kDcpInterleave;
 
 // The positions [first, first + n) of a request, which all are below 2^31.
 struct run_t {
@@ -174,6 +180,70 @@ __device__ inline unsigned write_row(int *row, const run_t &run, int rank)
     }
 }
 
+// For the checked build: the positions of a row whose request is known. What is cut goes to
+// `once`, which is null for all threads of the row but one.
+__device__ inline range_t check_lengths(const args_t &args, unsigned row, int request,
+                                        report_t *once)
+{
+    const int token = args.token_offset + static_cast<int>(row);
+    const long long query_end = args.query_start_loc[request + 1LL];
+    const long long seq_len = args.seq_lens[request];
+    range_t range = draft_range(query_end - args.query_start_loc[request], seq_len);
+    if constexpr (kCausal) {
+        constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+        const long long position = position_of(token, query_end, seq_len);
+        if (position < 0) {
+            return {0, 0};
+        }
+        range = whole_window<kWindow>(position, seq_len,
+                                      visible_at<kImageWidth>(args.left_visible, token),
+                                      visible_at<kImageWidth>(args.right_visible, token));
+        check_length<kMost>(once, row, range);
+        range.end = least(range.end, range.start + kMost);
+    }
+    if (args.replay_start != nullptr) {
+        range.start = greatest<long long>(range.start, args.replay_start[request]);
+    }
+    check_length<kIndexWidth>(once, row, range);
+    return {greatest(range.start, range.end - kIndexWidth), range.end};
+}
+
+// What the rules turned away, for the checked build; by the threads of the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        // Tokens past this launch's may be live.
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, kTwo31 - 1);
+    }
+    const int token = args.token_offset + static_cast<int>(row);
+    const bool live = token < read_count(args.live_tokens, token + 1);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
+    if (!live || !valid) {
+        return;
+    }
+    const int request = args.token_to_req[token];
+    report_t *once = lane_of_thread() == 0 ? args.report : nullptr;
+    if (request < 0 || request >= least(args.num_requests, args.table_rows)) {
+        report(once, kReasonRequest, row, -1, request);
+        return;
+    }
+    const range_t range = check_lengths(args, row, request, once);
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    for (long long column = lane_of_thread(); column < range.end - range.start;
+         column += kWarp) {
+        const int position = static_cast<int>(range.start + column);
+        const report_at_t at = {args.report, row, column};
+        if (!owned_by<kDcpWorld, kDcpInterleave>(position, args.dcp_rank).mine) {
+            continue;
+        }
+        const int local = check_id<kPageRanks, kPageRuns, kBlockSize, kTableWidth>(
+            at, position, args.dcp_rank);
+        if (local >= 0) {
+            check_page<kTwo31 / kBlockSize>(at, pages[local / kBlockSize]);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
@@ -186,5 +256,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const unsigned length = write_row(indices, run, args.dcp_rank);
     if (lane_of_thread() == 0) {
         args.swa_lens[row] = static_cast<int>(length);
+    }
+    if constexpr (kChecked) {
+        check_row(args, row);
     }
 }

@@ -19,6 +19,7 @@ static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 
 #include "common/arch.cuh"
 #include "common/int_math.cuh"
+#include "common/report.cuh"
 #include "common/token_places.cuh"
 
 struct args_t {
@@ -26,6 +27,7 @@ struct args_t {
     int *token_to_req;
     int num_tokens;
     int num_requests;
+    report_t *report;
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -44,7 +44,8 @@ static enum kiln_status source_digest(const struct ki_ident *ident,
     enum kiln_status status;
 
     ki_text_init(&source, mem);
-    status = ki_source_write((enum kiln_op)ident->op, &ident->shape, &source, err);
+    status = ki_source_write((enum kiln_op)ident->op, &ident->shape, ident->variant,
+                             &source, err);
     if (status == KILN_OK) {
         ki_hash(source.data, source.size, digest);
         ki_hash_hex(digest, out);
@@ -68,6 +69,7 @@ enum kiln_status ki_key_make(const struct ki_ident *ident, const struct ki_mem *
         line(&writer, "%s=%lld\n", info->fields[i].name,
              (long long)ident->shape.fields[i]);
     }
+    line(&writer, "checked=%d\n", (ident->variant & KILN_VARIANT_CHECKED) != 0 ? 1 : 0);
     line(&writer, "source=%s\n", source);
     for (const char *const *option = ki_key_compiler_options; *option != NULL; option++) {
         line(&writer, "option=%s\n", *option);
@@ -96,6 +98,7 @@ void ki_ident_init(struct ki_ident *out, enum kiln_op op, const struct kiln_shap
 
 bool ki_ident_equal(const struct ki_ident *a, const struct ki_ident *b)
 {
-    return a->op == b->op && ki_target_equal(a->target, b->target) &&
+    return a->op == b->op && a->variant == b->variant &&
+           ki_target_equal(a->target, b->target) &&
            memcmp(a->shape.fields, b->shape.fields, sizeof a->shape.fields) == 0;
 }

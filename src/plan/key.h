@@ -18,8 +18,8 @@
 #include "plan/target.h"
 
 struct ki_ident {
-    int32_t op; /* enum kiln_op */
-    int32_t reserved;
+    int32_t op;       /* enum kiln_op */
+    uint32_t variant; /* bits of enum kiln_variant */
     struct ki_target target;
     struct kiln_shape shape;
 };

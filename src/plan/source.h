@@ -8,9 +8,10 @@
 
 #include "base/text.h"
 
-/* Appends the whole source of a legal shape. */
+/* Appends the whole source of a legal shape; variant: bits of enum kiln_variant. */
 enum kiln_status ki_source_write(enum kiln_op op, const struct kiln_shape *shape,
-                                 struct ki_text *out, struct kiln_error *err);
+                                 uint32_t variant, struct ki_text *out,
+                                 struct kiln_error *err);
 
 /* The kernel's name in the cubin, kiln_<op>. Writes into a buffer of 64. */
 void ki_source_entry_name(enum kiln_op op, char out[64]);

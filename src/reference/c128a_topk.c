@@ -5,6 +5,7 @@
  * were.
  */
 #include "reference/reference.h"
+#include "reference/report.h"
 #include "reference/rules.h"
 
 int32_t kiln_c128a_active_width(int64_t max_seq_len, int64_t compress_ratio,
@@ -24,16 +25,19 @@ int32_t kiln_c128a_active_width(int64_t max_seq_len, int64_t compress_ratio,
 
 /* A group's own mapping says where its raw token lies; -1 there marks a padded row. Other
  * ranks' tokens are -1 too, so under context parallelism it says nothing. */
-static bool is_inert_decode(const struct kiln_c128a_topk_args *args,
-                            const struct ki_cache *cache, int64_t t)
+static bool is_live_decode(const struct kiln_c128a_topk_args *args,
+                           const struct ki_cache *cache, int64_t t)
 {
-    if (t >= ki_count(args->live_tokens, args->num_tokens)) {
-        return true;
-    }
-    if (cache->world == 1 && args->slot_mapping != NULL && args->slot_mapping[t] < 0) {
-        return true;
-    }
-    return !ki_has_row(cache, args->token_to_req[t]);
+    bool masks = cache->world == 1 && args->slot_mapping != NULL;
+
+    return t < ki_count(args->live_tokens, args->num_tokens) &&
+           (!masks || args->slot_mapping[t] >= 0);
+}
+
+static int64_t active_width(const struct kiln_c128a_topk_args *args,
+                            const struct kiln_c128a_topk_shape *s)
+{
+    return ki_clamp(ki_count(args->active_width, s->capacity), 0, s->capacity);
 }
 
 static int32_t decode_row(const struct ki_cache *cache, int64_t request, int64_t records,
@@ -57,6 +61,68 @@ static void prefill_row(int64_t records, int64_t width, int32_t *local)
     ki_fill(local, records, width);
 }
 
+/* Pages of a request's records [0, records). Says whether the table ends before them. */
+static bool check_records(const struct ki_reporter *to, const struct ki_cache *cache,
+                          int64_t request, int64_t t, int64_t records)
+{
+    int64_t offset = 0;
+    bool is_clipped = false;
+
+    for (int64_t c = 0; c < records; c++) {
+        if (!ki_is_mine(cache, c)) {
+            continue;
+        }
+        if (ki_has_page(cache, c)) {
+            (void)ki_check_page(to, t, c, ki_page(cache, request, c, &offset),
+                                ki_usable_pages(cache));
+        } else {
+            is_clipped = true;
+        }
+    }
+    return is_clipped;
+}
+
+static void check_row(const struct kiln_c128a_topk_args *args,
+                      const struct kiln_c128a_topk_shape *s, const struct ki_cache *cache,
+                      int64_t t)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_C128A_TOPK};
+    int64_t pos = args->positions[t], request = args->token_to_req[t];
+    bool is_decode = t < ki_count(args->num_decode_tokens, 0);
+
+    if (pos < 0 || t >= ki_count(args->live_tokens, args->num_tokens) ||
+        (is_decode && !is_live_decode(args, cache, t))) {
+        return;
+    }
+    if (is_decode && !ki_has_row(cache, request)) {
+        ki_report(&to, KILN_REASON_REQUEST, t, -1, request);
+        return;
+    }
+    int64_t all = ki_records(pos, s->compress_ratio, INT64_MAX);
+    int64_t records = ki_min(all, active_width(args, s));
+    bool is_past = is_decode && check_records(&to, cache, request, t, records);
+    if (all > records || is_past) {
+        ki_report(&to, KILN_REASON_LENGTH, t, -1, all);
+    }
+}
+
+static void check(const struct kiln_c128a_topk_args *args,
+                  const struct kiln_c128a_topk_shape *s, const struct ki_cache *cache)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_C128A_TOPK};
+
+    if (args->report == NULL || args->num_tokens == 0) {
+        return;
+    }
+    ki_report_count(&to, KILN_REASON_DECODE_TOKENS, args->num_decode_tokens,
+                    args->num_tokens);
+    ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens, args->num_tokens);
+    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, args->active_width, s->capacity);
+    for (int64_t t = 0; t < args->num_tokens; t++) {
+        check_row(args, s, cache, t);
+    }
+}
+
 enum kiln_status ki_reference_c128a_topk(const struct kiln_shape *shape, const void *args)
 {
     const struct kiln_c128a_topk_args *a = args;
@@ -71,13 +137,13 @@ enum kiln_status ki_reference_c128a_topk(const struct kiln_shape *shape, const v
         .interleave = s->dcp_interleave,
         .rank = a->dcp_rank,
     };
-    int64_t width = ki_clamp(ki_count(a->active_width, s->capacity), 0, s->capacity);
+    int64_t width = active_width(a, s);
     int64_t n_decode = ki_clamp(ki_count(a->num_decode_tokens, 0), 0, a->num_tokens);
     int64_t live = ki_count(a->live_tokens, a->num_tokens);
 
     for (int64_t t = 0; t < n_decode; t++) {
         int32_t *slots = a->decode_slots + t * s->capacity;
-        if (is_inert_decode(a, &cache, t)) {
+        if (!is_live_decode(a, &cache, t) || !ki_has_row(&cache, a->token_to_req[t])) {
             ki_fill(slots, 0, width);
             a->decode_lens[t] = 0;
             continue;
@@ -90,5 +156,6 @@ enum kiln_status ki_reference_c128a_topk(const struct kiln_shape *shape, const v
             t < live ? ki_records(a->positions[t], s->compress_ratio, width) : 0;
         prefill_row(records, width, a->prefill_local + (t - n_decode) * s->capacity);
     }
+    check(a, s, &cache);
     return KILN_OK;
 }

@@ -5,7 +5,8 @@
  * gather_lens raw tokens from row N.
  */
 #include "reference/reference.h"
-#include "reference/rules.h"
+#include "reference/report.h"
+#include "reference/window.h"
 
 /* The caller keeps workspace rows below 2^31. Where it does not, the low 32 bits are what
  * is stored, as on the device. */
@@ -16,13 +17,14 @@ static int32_t low_bits(int64_t value)
 
 struct token {
     int64_t request;
-    int64_t pos;         /* in its sequence */
-    int64_t left, right; /* further visible tokens inside an image */
+    int64_t pos;            /* in its sequence */
+    struct ki_range window; /* before it is cut */
 };
 
 /* False: the token belongs to no request, or stands before its sequence. */
-static bool find_token(const struct kiln_combine_topk_swa_args *args, int64_t image_width,
-                       int64_t t, struct token *out)
+static bool find_token(const struct kiln_combine_topk_swa_shape *s,
+                       const struct kiln_combine_topk_swa_args *args, int64_t t,
+                       struct token *out)
 {
     const int32_t *start = args->query_start_loc;
     int64_t b = -1;
@@ -34,11 +36,11 @@ static bool find_token(const struct kiln_combine_topk_swa_args *args, int64_t im
     }
     int64_t qlen = (int64_t)start[b + 1] - start[b];
     int64_t first_token = (int64_t)start[b] - start[0];
-    bool has_images = image_width > 0 && args->left_visible != NULL;
     out->request = b;
     out->pos = args->seq_lens[b] - qlen + (t - first_token);
-    out->left = has_images ? ki_max(args->left_visible[t], 0) : 0;
-    out->right = has_images ? ki_max(args->right_visible[t], 0) : 0;
+    out->window = ki_whole_window(
+        out->pos, args->seq_lens[b], ki_visible(args->left_visible, s->image_width, t),
+        ki_visible(args->right_visible, s->image_width, t), s->window);
     return out->pos >= 0;
 }
 
@@ -61,15 +63,32 @@ static int64_t write_window(const struct kiln_combine_topk_swa_shape *s,
                             const struct token *token, int64_t seq_len,
                             int64_t gather_len, int64_t base, int32_t *row)
 {
-    int64_t left_add = ki_max(token->left - (s->window - 1), 0);
-    int64_t start = ki_max(token->pos - (s->window - 1) - left_add, 0);
-    int64_t end = ki_min(token->pos + token->right + 1, seq_len);
-    int64_t n_columns = ki_clamp(end - start, 0, s->window + s->image_width);
+    struct ki_range window = ki_cut_window(token->window, s->window + s->image_width);
+    int64_t n_columns = ki_max(window.end - window.start, 0);
     for (int64_t j = 0; j < n_columns; j++) {
-        int64_t g = start + j - (seq_len - gather_len);
+        int64_t g = window.start + j - (seq_len - gather_len);
         row[j] = g >= 0 && g < gather_len ? low_bits(base + g) : -1;
     }
     return n_columns;
+}
+
+static void check_row(const struct kiln_combine_topk_swa_shape *s,
+                      const struct kiln_combine_topk_swa_args *args, int64_t t)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_COMBINE_TOPK_SWA};
+    int64_t n = ki_count(args->swa_base, 0);
+    struct token token;
+
+    if (!find_token(s, args, t, &token)) {
+        return;
+    }
+    ki_check_length(&to, t, token.window, s->window + s->image_width);
+    for (int64_t j = 0; j < ki_records(token.pos, s->compress_ratio, s->topk); j++) {
+        int64_t id = args->topk_indices[t * s->topk_stride + j];
+        if (id < -1 || (id >= 0 && id >= n)) {
+            ki_report(&to, KILN_REASON_ID, t, j, id);
+        }
+    }
 }
 
 enum kiln_status ki_reference_combine_topk_swa(const struct kiln_shape *shape,
@@ -86,7 +105,10 @@ enum kiln_status ki_reference_combine_topk_swa(const struct kiln_shape *shape,
         int32_t *row = a->combined_indices + t * s->combined_stride;
         int64_t length = 0;
         struct token token;
-        if (find_token(a, s->image_width, t, &token)) {
+        if (a->report != NULL) {
+            check_row(s, a, t);
+        }
+        if (find_token(s, a, t, &token)) {
             int64_t b = token.request;
             if (s->topk > 0) {
                 length = write_records(s, &token, a->topk_indices + t * s->topk_stride, m,

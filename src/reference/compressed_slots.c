@@ -4,6 +4,7 @@
  * token. Slots are int64, so that every page that is not negative can be used.
  */
 #include "reference/reference.h"
+#include "reference/report.h"
 #include "reference/rules.h"
 #include "reference/window.h"
 
@@ -19,17 +20,24 @@ static int64_t completed_record(const struct kiln_compressed_slots_args *args,
 static int64_t slot_of(const struct kiln_compressed_slots_args *args,
                        const struct ki_cache *cache, int64_t ratio, int64_t t)
 {
+    const struct ki_reporter to = {args->report, KILN_OP_COMPRESSED_SLOTS};
     int64_t offset = 0;
     int64_t b = ki_request_of(args->query_start_loc, args->num_requests, 0, t);
-    if (!ki_has_row(cache, b)) {
-        return -1;
-    }
-    if (cache->world == 1 && args->own_slots != NULL && args->own_slots[t] < 0) {
+    bool masks = cache->world == 1 && args->own_slots != NULL;
+    if (b < 0 || (masks && args->own_slots[t] < 0)) {
         return -1;
     }
     int64_t record = completed_record(args, ratio, b, t);
+    if (record >= 0 && !ki_has_row(cache, b)) {
+        ki_report(&to, KILN_REASON_REQUEST, t, -1, b);
+        return -1;
+    }
+    if (!ki_check_id(&to, cache, t, -1, record)) {
+        return -1;
+    }
     int64_t page = ki_page(cache, b, record, &offset);
-    return page >= 0 ? page * cache->block_size + offset : -1;
+    bool usable = ki_check_page(&to, t, -1, page, INT64_MAX);
+    return usable ? page * cache->block_size + offset : -1;
 }
 
 enum kiln_status ki_reference_compressed_slots(const struct kiln_shape *shape,

@@ -4,6 +4,7 @@
  * its window reaches of those before, as far back as its replay starts.
  */
 #include "reference/reference.h"
+#include "reference/report.h"
 #include "reference/rules.h"
 #include "reference/window.h"
 
@@ -20,11 +21,20 @@ enum kiln_status ki_reference_gather_lens(const struct kiln_shape *shape,
                                           const void *args)
 {
     const struct kiln_gather_lens_args *a = args;
+    const struct ki_reporter to = {a->report, KILN_OP_GATHER_LENS};
     int64_t window = shape->gather_lens.window;
     int64_t first = ki_clamp(ki_count(a->first_request, 0), 0, a->num_requests);
 
     for (int64_t b = first; b < a->num_requests; b++) {
-        a->gather_lens[b - first] = (int32_t)ki_min(gather_len(a, window, b), INT32_MAX);
+        int64_t len = gather_len(a, window, b);
+        a->gather_lens[b - first] = (int32_t)ki_min(len, INT32_MAX);
+        if (len > INT32_MAX) {
+            ki_report(&to, KILN_REASON_LENGTH, b - first, -1, len);
+        }
+    }
+    if (a->num_requests > 0) {
+        ki_report_count(&to, KILN_REASON_FIRST_REQUEST, a->first_request,
+                        a->num_requests);
     }
     return KILN_OK;
 }

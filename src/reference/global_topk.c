@@ -4,18 +4,14 @@
  * where they are; under context parallelism a rank keeps its own entries, compacted.
  */
 #include "reference/reference.h"
+#include "reference/report.h"
 #include "reference/rules.h"
 
-static bool is_inert(const struct kiln_global_topk_args *args,
-                     const struct ki_cache *cache, int64_t t)
+static bool is_live(const struct kiln_global_topk_args *args, int64_t t)
 {
-    if (t >= ki_count(args->live_tokens, args->num_tokens)) {
-        return true;
-    }
-    if (args->is_valid_token != NULL && args->is_valid_token[t] == 0) {
-        return true;
-    }
-    return !ki_has_row(cache, args->token_to_req[t]);
+    bool valid = args->is_valid_token == NULL || args->is_valid_token[t] != 0;
+
+    return valid && t < ki_count(args->live_tokens, args->num_tokens);
 }
 
 static int32_t map_row(const struct ki_cache *cache, int64_t request,
@@ -30,6 +26,40 @@ static int32_t map_row(const struct ki_cache *cache, int64_t request,
         ki_compact(slots, topk);
     }
     return mapped;
+}
+
+static void check_row(const struct kiln_global_topk_args *args,
+                      const struct kiln_global_topk_shape *s,
+                      const struct ki_cache *cache, int64_t t)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_GLOBAL_TOPK};
+    const int32_t *picks = args->topk_indices + t * s->topk_stride;
+
+    if (!is_live(args, t)) {
+        return;
+    }
+    int64_t request = args->token_to_req[t];
+    if (!ki_has_row(cache, request)) {
+        ki_report(&to, KILN_REASON_REQUEST, t, -1, request);
+        return;
+    }
+    for (int64_t j = 0; j < s->topk; j++) {
+        (void)ki_check_slot(&to, cache, request, t, j, picks[j]);
+    }
+}
+
+static void check(const struct kiln_global_topk_args *args,
+                  const struct kiln_global_topk_shape *s, const struct ki_cache *cache)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_GLOBAL_TOPK};
+
+    if (args->report == NULL || args->num_tokens == 0) {
+        return;
+    }
+    ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens, args->num_tokens);
+    for (int64_t t = 0; t < args->num_tokens; t++) {
+        check_row(args, s, cache, t);
+    }
 }
 
 enum kiln_status ki_reference_global_topk(const struct kiln_shape *shape,
@@ -50,7 +80,7 @@ enum kiln_status ki_reference_global_topk(const struct kiln_shape *shape,
 
     for (int64_t t = 0; t < a->num_tokens; t++) {
         int32_t *slots = a->slots + t * s->slots_stride;
-        if (is_inert(a, &cache, t)) {
+        if (!is_live(a, t) || !ki_has_row(&cache, a->token_to_req[t])) {
             ki_fill(slots, 0, s->topk);
             a->lens[t] = 0;
             continue;
@@ -58,5 +88,6 @@ enum kiln_status ki_reference_global_topk(const struct kiln_shape *shape,
         a->lens[t] = map_row(&cache, a->token_to_req[t],
                              a->topk_indices + t * s->topk_stride, s->topk, slots);
     }
+    check(a, s, &cache);
     return KILN_OK;
 }

@@ -5,6 +5,7 @@
  * pages as far apart as the consumer's pool has them.
  */
 #include "reference/reference.h"
+#include "reference/report.h"
 #include "reference/window.h"
 
 /* A cache, and how its slots are named. */
@@ -13,16 +14,18 @@ struct pool {
     int64_t span;
 };
 
-static int32_t remap(const struct pool *pool, int32_t slot)
+/* What the pool calls a slot, slot >= 0. */
+static int64_t name_of(const struct pool *pool, int32_t slot)
 {
     int64_t block_size = pool->cache.block_size;
-    int64_t id;
 
-    if (slot < 0) {
-        return -1;
-    }
-    id = slot / block_size * pool->span + slot % block_size;
-    return id <= INT32_MAX ? (int32_t)id : -1;
+    return slot / block_size * pool->span + slot % block_size;
+}
+
+static int32_t remap(const struct pool *pool, int32_t slot)
+{
+    return slot >= 0 && name_of(pool, slot) <= INT32_MAX ? (int32_t)name_of(pool, slot)
+                                                         : -1;
 }
 
 /* An id local to a request, as the consumer names it, or -1. */
@@ -45,14 +48,18 @@ static bool is_known(const struct step *step, int64_t request)
            ki_has_row(&step->records.cache, request);
 }
 
-static bool is_inert(const struct step *step, int64_t t)
+static bool is_live(const struct step *step, int64_t t)
 {
     const uint8_t *valid = step->a->is_valid_token;
+
+    return t < step->live && (valid == NULL || valid[t] != 0);
+}
+
+/* What is given to a decode row as slots needs no request. */
+static bool lacks_request(const struct step *step, int64_t t)
+{
     bool maps = step->s->decode_local && step->s->decode_topk > 0;
 
-    if (t >= step->live || (valid != NULL && valid[t] == 0)) {
-        return true;
-    }
     return (t >= step->n_decode || maps) && !is_known(step, step->a->token_to_req[t]);
 }
 
@@ -89,31 +96,144 @@ static int64_t decode_row(const struct step *step, int64_t t, int32_t *row)
     return decode_records(step, t, row + step->window_width);
 }
 
-/* Returns how many picks the token has; 0 also where it stands before its sequence. */
-static int64_t prefill_row(const struct step *step, int64_t t, int32_t *row)
+/* A prefill token of a known request. */
+struct prefill {
+    int64_t request;
+    struct ki_range window; /* before it is cut; none before its sequence */
+    int64_t n_picks;        /* 0 there too */
+    const int32_t *picks;
+};
+
+static struct prefill prefill_of(const struct step *step, int64_t t)
 {
     const struct kiln_mixed_sparse_indices_shape *s = step->s;
     const struct kiln_mixed_sparse_indices_args *a = step->a;
     int64_t r = a->token_to_req[t];
     struct ki_request request = ki_request_at(a->query_start_loc, a->seq_lens, r);
     int64_t pos = ki_position(&request, t);
-    struct ki_range range = ki_window(
+    struct ki_range window = ki_whole_window(
         pos, request.seq_len, ki_visible(a->left_visible, s->image_width, t),
-        ki_visible(a->right_visible, s->image_width, t), s->window, s->image_width);
-    int64_t n = pos < 0 ? 0 : ki_clamp(range.end - range.start, 0, step->window_width);
-    int64_t k = ki_records(pos, s->compress_ratio, s->topk);
-    int64_t first_pick = (t - step->n_decode) * ki_max(s->topk, 1);
+        ki_visible(a->right_visible, s->image_width, t), s->window);
+    int64_t n_picks = ki_records(pos, s->compress_ratio, s->topk);
+
+    return (struct prefill){
+        .request = r,
+        .window = pos < 0 ? (struct ki_range){0, 0} : window,
+        .n_picks = n_picks,
+        .picks =
+            n_picks > 0 ? a->prefill_topk_indices + (t - step->n_decode) * s->topk : NULL,
+    };
+}
+
+/* Returns how many picks the token has. */
+static int64_t prefill_row(const struct step *step, int64_t t, int32_t *row)
+{
+    const struct kiln_mixed_sparse_indices_shape *s = step->s;
+    struct prefill token = prefill_of(step, t);
+    struct ki_range window = ki_cut_window(token.window, s->window + s->image_width);
+    int64_t n = ki_max(window.end - window.start, 0);
+    int64_t k = token.n_picks;
 
     for (int64_t j = 0; j < n; j++) {
-        row[j] = lookup(&step->window, r, range.start + j);
+        row[j] = lookup(&step->window, token.request, window.start + j);
     }
     ki_fill(row, n, step->window_width);
     for (int64_t j = 0; j < k; j++) {
         row[step->window_width + j] =
-            lookup(&step->records, r, a->prefill_topk_indices[first_pick + j]);
+            lookup(&step->records, token.request, token.picks[j]);
     }
     ki_fill(row, step->window_width + k, step->window_width + step->records_width);
     return k;
+}
+
+/* Row and column of an entry, and where it is reported. */
+struct place {
+    const struct ki_reporter *to;
+    int64_t row, column;
+};
+
+static void check_slot(const struct place *at, const struct pool *pool, int32_t slot)
+{
+    if (slot < -1) {
+        ki_report(at->to, KILN_REASON_ID, at->row, at->column, slot);
+    } else if (slot >= 0) {
+        ki_check_range(at->to, at->row, at->column, name_of(pool, slot));
+    }
+}
+
+static void check_local(const struct place *at, const struct pool *pool, int64_t request,
+                        int64_t v)
+{
+    if (ki_check_slot(at->to, &pool->cache, request, at->row, at->column, v)) {
+        check_slot(at, pool, ki_slot(&pool->cache, request, v));
+    }
+}
+
+static void check_decode_row(const struct step *step, const struct ki_reporter *to,
+                             int64_t t)
+{
+    const struct kiln_mixed_sparse_indices_shape *s = step->s;
+    const struct kiln_mixed_sparse_indices_args *a = step->a;
+
+    for (int64_t j = 0; j < s->swa_width; j++) {
+        check_slot(&(struct place){to, t, j}, &step->window,
+                   a->decode_swa_indices[t * s->swa_width + j]);
+    }
+    for (int64_t j = 0; j < s->decode_topk; j++) {
+        struct place at = {to, t, step->window_width + j};
+        int32_t given = a->decode_compressed_indices[t * s->decode_topk + j];
+        if (s->decode_local) {
+            check_local(&at, &step->records, a->token_to_req[t], given);
+        } else {
+            check_slot(&at, &step->records, given);
+        }
+    }
+    if (!s->decode_local && a->decode_compressed_lens != NULL) {
+        int64_t length = a->decode_compressed_lens[t];
+        if (length < 0 || length > s->decode_topk) {
+            ki_report(to, KILN_REASON_LENGTH, t, -1, length);
+        }
+    }
+}
+
+static void check_prefill_row(const struct step *step, const struct ki_reporter *to,
+                              int64_t t)
+{
+    struct prefill token = prefill_of(step, t);
+    int64_t columns = step->s->window + step->s->image_width;
+    struct ki_range window = ki_cut_window(token.window, columns);
+
+    ki_check_length(to, t, token.window, columns);
+    for (int64_t p = window.start; p < window.end; p++) {
+        check_local(&(struct place){to, t, p - window.start}, &step->window,
+                    token.request, p);
+    }
+    for (int64_t j = 0; j < token.n_picks; j++) {
+        check_local(&(struct place){to, t, step->window_width + j}, &step->records,
+                    token.request, token.picks[j]);
+    }
+}
+
+static void check_row(const struct step *step, int64_t t)
+{
+    const struct kiln_mixed_sparse_indices_args *a = step->a;
+    const struct ki_reporter to = {a->report, KILN_OP_MIXED_SPARSE_INDICES};
+
+    if (t == 0) {
+        ki_report_count(&to, KILN_REASON_DECODE_TOKENS, a->num_decode_tokens,
+                        a->num_tokens);
+        ki_report_count(&to, KILN_REASON_LIVE_TOKENS, a->live_tokens, a->num_tokens);
+    }
+    if (!is_live(step, t)) {
+        return;
+    }
+    if (lacks_request(step, t)) {
+        ki_report(&to, KILN_REASON_REQUEST, t, -1, a->token_to_req[t]);
+    } else if (t < step->n_decode) {
+        check_decode_row(step, &to, t);
+    } else {
+        check_prefill_row(step, &to, t);
+    }
 }
 
 static int64_t align4(int64_t x)
@@ -160,7 +280,10 @@ enum kiln_status ki_reference_mixed_sparse_indices(const struct kiln_shape *shap
     for (int64_t t = 0; t < a->num_tokens; t++) {
         int32_t *row = a->sparse_indices + t * width;
         int64_t length = 0;
-        if (is_inert(&step, t)) {
+        if (a->report != NULL) {
+            check_row(&step, t);
+        }
+        if (!is_live(&step, t) || lacks_request(&step, t)) {
             ki_fill(row, 0, width);
         } else {
             length = t < step.n_decode ? decode_row(&step, t, row)

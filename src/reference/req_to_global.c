@@ -5,6 +5,7 @@
  * and a rank maps the number that an id has among its own.
  */
 #include "reference/reference.h"
+#include "reference/report.h"
 #include "reference/rules.h"
 
 static int32_t fitting(int64_t index)
@@ -12,20 +13,27 @@ static int32_t fitting(int64_t index)
     return index >= 0 && index <= INT32_MAX ? (int32_t)index : -1;
 }
 
-/* A request is one of the table's rows, and of the workspace's where there is one. */
-static bool is_inert(const struct kiln_req_to_global_args *args, int64_t t)
+static bool is_live(const struct kiln_req_to_global_args *args, int64_t t)
 {
-    if (t >= ki_count(args->live_tokens, args->num_tokens)) {
-        return true;
-    }
-    if (args->is_valid_token != NULL && args->is_valid_token[t] == 0) {
-        return true;
-    }
+    bool valid = args->is_valid_token == NULL || args->is_valid_token[t] != 0;
+
+    return valid && t < ki_count(args->live_tokens, args->num_tokens);
+}
+
+/* A request is one of the table's rows, and of the workspace's where there is one. */
+static bool is_known(const struct kiln_req_to_global_args *args, int64_t request)
+{
     int64_t n_requests = args->table_rows;
+
     if (args->workspace_start != NULL) {
         n_requests = ki_min(n_requests, args->num_requests);
     }
-    return args->req_id[t] < 0 || args->req_id[t] >= n_requests;
+    return request >= 0 && request < n_requests;
+}
+
+static bool gathers(const struct kiln_req_to_global_args *args, int64_t t)
+{
+    return args->workspace_start != NULL && args->is_prefill[t] != 0;
 }
 
 /* Where an id of token t lies, which is not inert; -1: nowhere, or with another rank. */
@@ -41,11 +49,73 @@ static int32_t index_of(const struct kiln_req_to_global_shape *s,
     if (own >= s->table_width * s->block_size) {
         return -1;
     }
-    if (args->workspace_start != NULL && args->is_prefill[t] != 0) {
+    if (gathers(args, t)) {
         return fitting((int64_t)args->workspace_start[request] + id);
     }
     int64_t page = args->block_table[request * s->table_stride + own / s->block_size];
     return page < 0 ? -1 : fitting(page * s->page_stride + own % s->block_size);
+}
+
+/* What was turned away of an id of token t, which is not inert. */
+static void check_entry(const struct kiln_req_to_global_args *args,
+                        const struct kiln_req_to_global_shape *s, int64_t t, int64_t j)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_REQ_TO_GLOBAL};
+    const struct ki_cache cache = {
+        .table = args->block_table,
+        .rows = args->table_rows,
+        .width = s->table_width,
+        .stride = s->table_stride,
+        .block_size = s->block_size,
+        .world = s->dcp_world,
+        .interleave = s->dcp_interleave,
+        .rank = args->dcp_rank,
+    };
+    int64_t request = args->req_id[t], offset = 0;
+    int64_t id = args->token_indices[t * s->topk_stride + j];
+
+    if (!ki_check_id(&to, &cache, t, j, id)) {
+        return;
+    }
+    if (gathers(args, t)) {
+        ki_check_range(&to, t, j, args->workspace_start[request] + id);
+        return;
+    }
+    int64_t page = ki_page(&cache, request, id, &offset);
+    if (ki_check_page(&to, t, j, page, INT64_MAX)) {
+        ki_check_range(&to, t, j, page * s->page_stride + offset);
+    }
+}
+
+static void check_row(const struct kiln_req_to_global_args *args,
+                      const struct kiln_req_to_global_shape *s, int64_t t)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_REQ_TO_GLOBAL};
+
+    if (!is_live(args, t)) {
+        return;
+    }
+    if (!is_known(args, args->req_id[t])) {
+        ki_report(&to, KILN_REASON_REQUEST, t, -1, args->req_id[t]);
+        return;
+    }
+    for (int64_t j = 0; j < s->topk; j++) {
+        check_entry(args, s, t, j);
+    }
+}
+
+static void check(const struct kiln_req_to_global_args *args,
+                  const struct kiln_req_to_global_shape *s)
+{
+    const struct ki_reporter to = {args->report, KILN_OP_REQ_TO_GLOBAL};
+
+    if (args->report == NULL || args->num_tokens == 0) {
+        return;
+    }
+    ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens, args->num_tokens);
+    for (int64_t t = 0; t < args->num_tokens; t++) {
+        check_row(args, s, t);
+    }
 }
 
 enum kiln_status ki_reference_req_to_global(const struct kiln_shape *shape,
@@ -57,7 +127,7 @@ enum kiln_status ki_reference_req_to_global(const struct kiln_shape *shape,
     for (int64_t t = 0; t < a->num_tokens; t++) {
         const int32_t *ids = a->token_indices + t * s->topk_stride;
         int32_t *row = a->global_indices + t * s->out_stride;
-        bool inert = is_inert(a, t);
+        bool inert = !is_live(a, t) || !is_known(a, a->req_id[t]);
         a->counts[t] = 0;
         for (int64_t j = 0; j < s->topk; j++) {
             row[j] = inert ? -1 : index_of(s, a, t, ids[j]);
@@ -67,5 +137,6 @@ enum kiln_status ki_reference_req_to_global(const struct kiln_shape *shape,
             ki_compact(row, s->topk);
         }
     }
+    check(a, s);
     return KILN_OK;
 }

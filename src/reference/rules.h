@@ -61,27 +61,39 @@ struct ki_cache {
     int64_t world, interleave, rank;
 };
 
+/* Does the rank hold record v, v >= 0? A world of one owns everything. */
+static inline bool ki_is_mine(const struct ki_cache *cache, int64_t v)
+{
+    return v / cache->interleave % cache->world == cache->rank;
+}
+
+/* Has record v, any int64, a logical page? */
+static inline bool ki_has_page(const struct ki_cache *cache, int64_t v)
+{
+    return v >= 0 && v / (cache->block_size * cache->world) < cache->width;
+}
+
 /*
  * The page of record v of a request that has a row in the table, as the table has it, and
- * the record's offset there: -1 where it has none, or where another rank holds it. A world
- * of one owns everything.
+ * the record's offset there: -1 where it has none, or where another rank holds it.
  */
 static inline int64_t ki_page(const struct ki_cache *cache, int64_t request, int64_t v,
                               int64_t *offset)
 {
-    if (v < 0) {
+    if (!ki_has_page(cache, v) || !ki_is_mine(cache, v)) {
         return -1;
     }
     int64_t span = cache->block_size * cache->world;
-    int64_t logical_page = v / span;
     int64_t in_span = v % span;
     int64_t turn = cache->world * cache->interleave;
-    int64_t owner = in_span / cache->interleave % cache->world;
     *offset = in_span / turn * cache->interleave + in_span % cache->interleave;
-    if (logical_page >= cache->width || (cache->world > 1 && owner != cache->rank)) {
-        return -1;
-    }
-    return cache->table[request * cache->stride + logical_page];
+    return cache->table[request * cache->stride + v / span];
+}
+
+/* Pages [0, that many) have slots that an int32 can hold. */
+static inline int64_t ki_usable_pages(const struct ki_cache *cache)
+{
+    return ((int64_t)1 << 31) / cache->block_size;
 }
 
 /* The slot of that record, where an int32 can hold it. */
@@ -89,7 +101,7 @@ static inline int32_t ki_slot(const struct ki_cache *cache, int64_t request, int
 {
     int64_t offset = 0;
     int64_t page = ki_page(cache, request, v, &offset);
-    if (page < 0 || page >= ((int64_t)1 << 31) / cache->block_size) {
+    if (page < 0 || page >= ki_usable_pages(cache)) {
         return -1;
     }
     return (int32_t)(page * cache->block_size + offset);

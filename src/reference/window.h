@@ -6,6 +6,7 @@
 #ifndef KI_REFERENCE_WINDOW_H
 #define KI_REFERENCE_WINDOW_H
 
+#include "reference/report.h"
 #include "reference/rules.h"
 
 /* A request as its launch sees it; `start` is absolute. */
@@ -39,15 +40,28 @@ struct ki_range {
     int64_t start, end;
 };
 
-static inline struct ki_range ki_window(int64_t pos, int64_t seq_len, int64_t left,
-                                        int64_t right, int64_t window,
-                                        int64_t image_width)
+/* Before its end is cut to the columns that a row has for it. */
+static inline struct ki_range ki_whole_window(int64_t pos, int64_t seq_len, int64_t left,
+                                              int64_t right, int64_t window)
 {
     int64_t left_add = ki_max(left - (window - 1), 0);
     int64_t start = ki_max(pos - (window - 1) - left_add, 0);
-    int64_t end = ki_min(pos + right + 1, seq_len);
 
-    return (struct ki_range){start, ki_min(end, start + window + image_width)};
+    return (struct ki_range){start, ki_min(pos + right + 1, seq_len)};
+}
+
+static inline struct ki_range ki_cut_window(struct ki_range whole, int64_t columns)
+{
+    return (struct ki_range){whole.start, ki_min(whole.end, whole.start + columns)};
+}
+
+/* A range of which `most` positions are kept. */
+static inline void ki_check_length(const struct ki_reporter *to, int64_t row,
+                                   struct ki_range range, int64_t most)
+{
+    if (range.end - range.start > most) {
+        ki_report(to, KILN_REASON_LENGTH, row, -1, range.end - range.start);
+    }
 }
 
 #endif

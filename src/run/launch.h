@@ -14,6 +14,7 @@ struct kiln_kernel {
     struct ki_module module;
     struct ki_device device;      /* of the load */
     struct ki_target target;      /* of the cubin */
+    uint32_t variant;             /* bits of enum kiln_variant */
     int threads;                  /* of a block */
     bool from_cache;              /* the cubin came from disk */
     int nvrtc_major, nvrtc_minor; /* who compiled the cubin */

@@ -110,7 +110,6 @@ CALLS = (
     # run, bench
     ("no case file given", ["run"]),
     ('--on: "nowhere"', ["run", "--on", "nowhere", "missing.json"]),
-    ("--checked: not in this kiln yet", ["run", "--checked", "missing.json"]),
     ("--on: expected a value", ["run", "missing.json", "--on"]),
     ("frob: nothing to time", ["bench", "frob"]),
 )

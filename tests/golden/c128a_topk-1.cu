@@ -8,6 +8,8 @@
 [[maybe_unused]] constexpr int kDcpWorld = 1;
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
 [[maybe_unused]] constexpr int kThreads = 256;
+[[maybe_unused]] constexpr int kOp = 2;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "c128a_topk.cu"
 // SPDX-License-Identifier: Apache-2.0
 // c128a_topk: rows that attend every complete record.
@@ -69,48 +71,23 @@ __device__ inline unsigned warp_of_thread()
     return threadIdx.x / kWarp;
 }
 #line 43 "c128a_topk.cu"
-#line 1 "common/compact.cuh"
+#line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Squeezing dropped entries out of a row.
+// The checked build: what keeps an id of a request from an index, step by step.
 
 
 
-
-// How many entries were kept before this lane's, the warp's earlier ones included; counts
-// this turn's entries into `kept`, the same for all lanes.
-__device__ inline unsigned place_kept(bool keep, unsigned &kept)
-{
-    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
-    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
-    const unsigned place = kept + __popc(keeps & lanes_below);
-    kept += __popc(keeps);
-    return place;
-}
-#line 44 "c128a_topk.cu"
-#line 1 "common/count.cuh"
+#line 1 "common/paging.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// A count given by value or by device address: struct kiln_count, byte for byte.
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
 
 
-struct count_t {
-    const int *address;
-    int value;
-    int kind;
-};
 
-constexpr int kCountAbsent = 0;
-constexpr int kCountValue = 1;
-constexpr int kCountDevice = 2;
-
-// All threads of a launch see the same kind, so this branch is uniform.
-__device__ inline int read_count(const count_t &count, int if_absent)
-{
-    if (count.kind == kCountDevice) {
-        return *count.address;
-    }
-    return count.kind == kCountValue ? count.value : if_absent;
-}
-#line 45 "c128a_topk.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -140,19 +117,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 46 "c128a_topk.cu"
-#line 1 "common/paging.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// From ids local to a request to slots of a paged cache.
-//
-// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
-// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
-// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
-// the offset that the formula over pages of kPageSlots * kWorld ids gives.
-
-
-
-
+#line 12 "common/paging.cuh"
 
 struct owned_t {
     unsigned local;
@@ -205,7 +170,172 @@ __device__ inline int slot_in_page(int page, unsigned offset)
     const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
     return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
 }
-#line 47 "c128a_topk.cu"
+#line 7 "common/check.cuh"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 10 "common/report.cuh"
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 8 "common/check.cuh"
+
+// Where an entry goes, and what it speaks of.
+struct report_at_t {
+    report_t *to;
+    long long row;
+    long long column;
+};
+
+// An id, any int32: its number among the rank's own, or -1 where it has no page. Ids of other
+// ranks are theirs to report; one below -1 is nobody's.
+template <int kWorld, int kInterleave, int kPageSlots, int kPages>
+__device__ inline int check_id(const report_at_t &at, int id, int rank)
+{
+    const owned_t owned = owned_by<kWorld, kInterleave>(id, rank);
+    if (id == kNone || (id >= 0 && !owned.mine)) {
+        return -1;
+    }
+    if (id < 0 || owned.local >= kPagedIds<kPageSlots, kPages>) {
+        report(at.to, kReasonId, at.row, at.column, id);
+        return -1;
+    }
+    return static_cast<int>(owned.local);
+}
+
+// Whether a page, any int32, is one of the first kUsable: kTwo31 / kPageSlots where slots
+// are int32, kTwo31 where they are int64.
+template <unsigned kUsable>
+__device__ inline bool check_page(const report_at_t &at, int page)
+{
+    const bool usable = static_cast<unsigned>(page) < kUsable;
+    if (!usable) {
+        report(at.to, kReasonPage, at.row, at.column, page);
+    }
+    return usable;
+}
+
+// An index, which an int32 must hold.
+__device__ inline void check_range(const report_at_t &at, long long index)
+{
+    if (index < 0 || index >= kTwo31) {
+        report(at.to, kReasonRange, at.row, at.column, index);
+    }
+}
+#line 44 "c128a_topk.cu"
+#line 1 "common/compact.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Squeezing dropped entries out of a row.
+
+
+
+
+// How many entries were kept before this lane's, the warp's earlier ones included; counts
+// this turn's entries into `kept`, the same for all lanes.
+__device__ inline unsigned place_kept(bool keep, unsigned &kept)
+{
+    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
+    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
+    const unsigned place = kept + __popc(keeps & lanes_below);
+    kept += __popc(keeps);
+    return place;
+}
+#line 45 "c128a_topk.cu"
+
+
+
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -277,7 +407,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 48 "c128a_topk.cu"
+#line 49 "c128a_topk.cu"
 #line 1 "common/records.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
@@ -300,7 +430,8 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 49 "c128a_topk.cu"
+#line 50 "c128a_topk.cu"
+
 
 struct args_t {
     const long long *positions;
@@ -316,6 +447,7 @@ struct args_t {
     int num_tokens;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 constexpr unsigned kRows = kThreads / kWarp;
@@ -443,6 +575,65 @@ __device__ inline unsigned write_decode_row(int *row, unsigned width, unsigned n
     }
 }
 
+// What the rules turned away, for the checked build: of a live decode row with its records
+// [0, n), by its warp; `once` is null for all lanes but one. Whether the row is not inert.
+__device__ inline bool check_decode_row(const args_t &args, unsigned row, unsigned n,
+                                        report_t *once)
+{
+    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
+    if (masks && args.slot_mapping[row] < 0) {
+        return false;
+    }
+    const int request = args.token_to_req[row];
+    if (request < 0 || request >= args.table_rows) {
+        report(once, kReasonRequest, row, -1, request);
+        return false;
+    }
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    for (unsigned record = lane_of_thread(); record < n; record += kWarp) {
+        const owned_t owned =
+            owned_by<kDcpWorld, kDcpInterleave>(static_cast<int>(record), args.dcp_rank);
+        if (owned.mine && owned.local < kPagedIds<kBlockSize, kTableWidth>) {
+            check_page<kTwo31 / kBlockSize>({args.report, row, record},
+                                            pages[owned.local / kBlockSize]);
+        }
+    }
+    return true;
+}
+
+// Of any row, by its warp in one block.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonDecodeTokens, args.num_decode_tokens,
+                     args.num_tokens);
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, args.num_tokens);
+        report_count(args.report, kReasonActiveWidth, args.active_width, kCapacity);
+    }
+    const int token = static_cast<int>(row);
+    const long long position = args.positions[row];
+    if (token >= read_count(args.live_tokens, args.num_tokens) || position < 0) {
+        return;
+    }
+    const int width = clamp(read_count(args.active_width, kCapacity), 0, kCapacity);
+    const int n = complete_records<kCompressRatio>(position, width);
+    const unsigned long long complete =
+        (static_cast<unsigned long long>(position) + 1) / kCompressRatio;
+    bool clipped = complete > static_cast<unsigned>(n);
+    report_t *once = lane_of_thread() == 0 ? args.report : nullptr;
+    if (token < read_count(args.num_decode_tokens, 0)) {
+        if (!check_decode_row(args, row, n, once)) {
+            return;
+        }
+        const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
+        clipped = clipped || owned > kPagedIds<kBlockSize, kTableWidth>;
+    }
+    if (clipped) {
+        report(once, kReasonLength, row, -1,
+               static_cast<long long>(least(complete, ~0ull >> 1)));
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_c128a_topk(const __grid_constant__ args_t args)
 {
@@ -468,14 +659,19 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (row >= n_decode) {
         const long long prefill_row = row - n_decode;
         write_row<false>(args.prefill_local + prefill_row * kCapacity, width, n, nullptr);
-        return;
+    } else {
+        const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
+        const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
+        const unsigned length = write_decode_row(
+            args.decode_slots + static_cast<long long>(row) * kCapacity, width,
+            known && stored ? paged : 0, args.block_table + table_row * kTableStride);
+        if (blockIdx.y == 0 && lane_of_thread() == 0) {
+            args.decode_lens[row] = static_cast<int>(length);
+        }
     }
-    const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
-    const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
-    const unsigned length = write_decode_row(
-        args.decode_slots + static_cast<long long>(row) * kCapacity, width,
-        known && stored ? paged : 0, args.block_table + table_row * kTableStride);
-    if (blockIdx.y == 0 && lane_of_thread() == 0) {
-        args.decode_lens[row] = static_cast<int>(length);
+    if constexpr (kChecked) {
+        if (blockIdx.y == 0) {
+            check_row(args, row);
+        }
     }
 }

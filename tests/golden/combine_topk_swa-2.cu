@@ -8,6 +8,8 @@
 [[maybe_unused]] constexpr int kAlign = 64;
 [[maybe_unused]] constexpr int kCombinedStride = 8192;
 [[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kOp = 3;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "combine_topk_swa.cu"
 // SPDX-License-Identifier: Apache-2.0
 // combine_topk_swa: top-k and window into one row, for gathered prefill.
@@ -66,6 +68,20 @@ __device__ inline unsigned warp_of_thread()
     return threadIdx.x / kWarp;
 }
 #line 40 "combine_topk_swa.cu"
+#line 1 "common/check_length.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: ranges of positions that are cut.
+
+
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
@@ -89,7 +105,79 @@ __device__ inline int read_count(const count_t &count, int if_absent)
     }
     return count.kind == kCountValue ? count.value : if_absent;
 }
-#line 41 "combine_topk_swa.cu"
+#line 10 "common/report.cuh"
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 6 "common/check_length.cuh"
+#line 1 "common/window.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows: the positions that a token sees, where its request is known.
+
+
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -119,7 +207,61 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 42 "combine_topk_swa.cu"
+#line 6 "common/window.cuh"
+
+// Positions [start, end) of a sequence; none where end <= start.
+struct range_t {
+    long long start;
+    long long end;
+};
+
+// A token's position: what its request lacks to its end, off the length of its sequence.
+__device__ inline long long position_of(long long token, long long query_end,
+                                        long long seq_len)
+{
+    return seq_len - (query_end - token);
+}
+
+// Tokens of an image that are seen before or after a token; arrays may be null.
+template <int kImageWidth>
+__device__ inline long long visible_at(const int *visible, unsigned token)
+{
+    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
+}
+
+// Before it is cut at its end to the columns that a row has for it.
+template <int kWindow>
+__device__ inline range_t whole_window(long long position, long long seq_len,
+                                       long long left, long long right)
+{
+    const long long before = greatest<long long>(left, kWindow - 1);
+    return {greatest<long long>(position - before, 0),
+            least(position + right + 1, seq_len)};
+}
+
+template <int kWindow, int kImageWidth>
+__device__ inline range_t window_of(long long position, long long seq_len, long long left,
+                                    long long right)
+{
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
+    return {whole.start, least(whole.end, whole.start + kMost)};
+}
+#line 7 "common/check_length.cuh"
+
+// A range of which kMost positions are kept; `once` is null for all threads of the row but
+// one.
+template <long long kMost>
+__device__ inline void check_length(report_t *once, long long row, const range_t &range)
+{
+    const long long length = range.end - range.start;
+    if (length > kMost) {
+        report(once, kReasonLength, row, -1, length);
+    }
+}
+#line 41 "combine_topk_swa.cu"
+
+
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -191,7 +333,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 43 "combine_topk_swa.cu"
+#line 44 "combine_topk_swa.cu"
 #line 1 "common/records.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
@@ -214,7 +356,8 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 44 "combine_topk_swa.cu"
+#line 45 "combine_topk_swa.cu"
+
 #line 1 "common/requests.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Which request a token belongs to, searched by a whole warp.
@@ -241,7 +384,8 @@ __device__ inline int narrow_requests(const int *query_start_loc, int num_reques
     }
     return first;
 }
-#line 45 "combine_topk_swa.cu"
+#line 47 "combine_topk_swa.cu"
+
 
 struct args_t {
     const int *topk_indices;
@@ -256,6 +400,7 @@ struct args_t {
     count_t swa_base;
     int num_tokens;
     int num_requests;
+    report_t *report;
 };
 
 constexpr long long kColumns = static_cast<long long>(kTopk) + kWindow + kImageWidth;
@@ -415,6 +560,30 @@ __device__ inline void combine_row(const args_t &args, unsigned row, const int *
     }
 }
 
+// What the rules turned away, for the checked build; by the warp that has the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    const token_t token = token_of(args, row);
+    if (token.position < 0) {
+        return;
+    }
+    const range_t window = whole_window<kWindow>(
+        token.position, token.seq_len, visible_at<kImageWidth>(args.left_visible, row),
+        visible_at<kImageWidth>(args.right_visible, row));
+    check_length<static_cast<long long>(kWindow) + kImageWidth>(
+        lane_of_thread() == 0 ? args.report : nullptr, row, window);
+    const int swa_base = read_count(args.swa_base, 0);
+    const int n_picks = complete_records<kCompressRatio>(token.position, kTopk);
+    const long long first = static_cast<long long>(row) * kTopkStride;
+    for (int column = static_cast<int>(lane_of_thread()); column < n_picks;
+         column += kWarp) {
+        const int id = args.topk_indices[first + column];
+        if (id < kNone || (id >= 0 && id >= swa_base)) {
+            report(args.report, kReasonId, row, column, id);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_combine_topk_swa(const __grid_constant__ args_t args)
 {
@@ -429,5 +598,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         combine_row<true>(args, row, picks, combined);
     } else {
         combine_row<false>(args, row, picks, combined);
+    }
+    if constexpr (kChecked) {
+        check_row(args, row);
     }
 }

@@ -7,6 +7,8 @@
 [[maybe_unused]] constexpr int kDcpWorld = 1;
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
 [[maybe_unused]] constexpr int kThreads = 64;
+[[maybe_unused]] constexpr int kOp = 6;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "compressed_slots.cu"
 // SPDX-License-Identifier: Apache-2.0
 // compressed_slots: the slot of the record that a token completes.
@@ -62,6 +64,23 @@ __device__ inline unsigned warp_of_thread()
     return threadIdx.x / kWarp;
 }
 #line 37 "compressed_slots.cu"
+#line 1 "common/check.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what keeps an id of a request from an index, step by step.
+
+
+
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
+
+
+
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -91,19 +110,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 38 "compressed_slots.cu"
-#line 1 "common/paging.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// From ids local to a request to slots of a paged cache.
-//
-// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
-// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
-// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
-// the offset that the formula over pages of kPageSlots * kWorld ids gives.
-
-
-
-
+#line 12 "common/paging.cuh"
 
 struct owned_t {
     unsigned local;
@@ -156,7 +163,154 @@ __device__ inline int slot_in_page(int page, unsigned offset)
     const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
     return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
 }
-#line 39 "compressed_slots.cu"
+#line 7 "common/check.cuh"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 10 "common/report.cuh"
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 8 "common/check.cuh"
+
+// Where an entry goes, and what it speaks of.
+struct report_at_t {
+    report_t *to;
+    long long row;
+    long long column;
+};
+
+// An id, any int32: its number among the rank's own, or -1 where it has no page. Ids of other
+// ranks are theirs to report; one below -1 is nobody's.
+template <int kWorld, int kInterleave, int kPageSlots, int kPages>
+__device__ inline int check_id(const report_at_t &at, int id, int rank)
+{
+    const owned_t owned = owned_by<kWorld, kInterleave>(id, rank);
+    if (id == kNone || (id >= 0 && !owned.mine)) {
+        return -1;
+    }
+    if (id < 0 || owned.local >= kPagedIds<kPageSlots, kPages>) {
+        report(at.to, kReasonId, at.row, at.column, id);
+        return -1;
+    }
+    return static_cast<int>(owned.local);
+}
+
+// Whether a page, any int32, is one of the first kUsable: kTwo31 / kPageSlots where slots
+// are int32, kTwo31 where they are int64.
+template <unsigned kUsable>
+__device__ inline bool check_page(const report_at_t &at, int page)
+{
+    const bool usable = static_cast<unsigned>(page) < kUsable;
+    if (!usable) {
+        report(at.to, kReasonPage, at.row, at.column, page);
+    }
+    return usable;
+}
+
+// An index, which an int32 must hold.
+__device__ inline void check_range(const report_at_t &at, long long index)
+{
+    if (index < 0 || index >= kTwo31) {
+        report(at.to, kReasonRange, at.row, at.column, index);
+    }
+}
+#line 38 "compressed_slots.cu"
+
+
+
 #line 1 "common/token_places.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Where a warp's tokens stand: the request of each lane's token, and its position there.
@@ -245,7 +399,7 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
     } while (first < requests && __any_sync(kWholeWarp, searches));
     return place;
 }
-#line 40 "compressed_slots.cu"
+#line 42 "compressed_slots.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -257,6 +411,7 @@ struct args_t {
     int num_requests;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 // The slot of what a token at this place completes, or -1.
@@ -279,6 +434,26 @@ __device__ inline long long slot_of(const args_t &args, const place_t &place)
     return page >= 0 ? page * kBlockSize + owned.local % kBlockSize : -1;
 }
 
+// What the rules turned away, for the checked build, of a token that may write.
+__device__ inline void check_token(const args_t &args, unsigned row, const place_t &place)
+{
+    if (place.position < 0 || (place.position + 1) % kCompressRatio != 0) {
+        return;
+    }
+    const report_at_t at = {args.report, row, -1};
+    if (place.request >= args.table_rows) {
+        report(at.to, kReasonRequest, at.row, at.column, place.request);
+        return;
+    }
+    const int *pages =
+        args.block_table + static_cast<long long>(place.request) * kTableStride;
+    const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
+        at, static_cast<int>(place.position / kCompressRatio), args.dcp_rank);
+    if (local >= 0) {
+        check_page<kTwo31>(at, pages[local / kBlockSize]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_compressed_slots(const __grid_constant__ args_t args)
 {
@@ -295,5 +470,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
                                                args.num_requests, token);
     if (row < tokens) {
         args.slots[row] = stored ? slot_of(args, place) : -1;
+    }
+    if constexpr (kChecked) {
+        if (row < tokens && stored) {
+            check_token(args, row, place);
+        }
     }
 }

@@ -2,6 +2,8 @@
 #define KILN_PRELUDE
 [[maybe_unused]] constexpr int kWindow = 128;
 [[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kOp = 10;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "gather_lens.cu"
 // SPDX-License-Identifier: Apache-2.0
 // gather_lens: the raw tokens that a prefill request gathers.
@@ -98,6 +100,83 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
     return (value + unit - 1) / unit;
 }
 #line 26 "gather_lens.cu"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 27 "gather_lens.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -106,7 +185,20 @@ struct args_t {
     int *gather_lens;
     count_t first_request;
     int num_requests;
+    report_t *report;
 };
+
+// What was clipped, for the checked build; a decode request's row is negative.
+__device__ inline void check_request(const args_t &args, int row, long long sum)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonFirstRequest, args.first_request,
+                     args.num_requests);
+    }
+    if (row >= 0 && sum >= kTwo31) {
+        report(args.report, kReasonLength, row, -1, sum);
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
@@ -122,10 +214,14 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long prefix = args.seq_lens[request] - query_len;
     const int replayed = args.replay_start != nullptr ? args.replay_start[request] : 0;
     const long long before = clamp<long long>(prefix - replayed, 0, kWindow - 1);
-    const long long gathered = least<long long>(query_len + before, kTwo31 - 1);
+    const long long sum = query_len + before;
+    const long long gathered = least<long long>(sum, kTwo31 - 1);
 
     const int first = clamp(read_count(args.first_request, 0), 0, args.num_requests);
     if (request >= static_cast<unsigned>(first)) {
         args.gather_lens[request - first] = static_cast<int>(gathered);
+    }
+    if constexpr (kChecked) {
+        check_request(args, static_cast<int>(request) - first, sum);
     }
 }

@@ -2,6 +2,8 @@
 #define KILN_PRELUDE
 [[maybe_unused]] constexpr int kImageWidth = 16;
 [[maybe_unused]] constexpr int kThreads = 64;
+[[maybe_unused]] constexpr int kOp = 11;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "image_visibility.cu"
 // SPDX-License-Identifier: Apache-2.0
 // image_visibility: how far a token sees to either side inside its image span.
@@ -79,6 +81,106 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
     return (value + unit - 1) / unit;
 }
 #line 30 "image_visibility.cu"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 10 "common/report.cuh"
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 31 "image_visibility.cu"
 #line 1 "common/token_places.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Where a warp's tokens stand: the request of each lane's token, and its position there.
@@ -167,7 +269,7 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
     } while (first < requests && __any_sync(kWholeWarp, searches));
     return place;
 }
-#line 31 "image_visibility.cu"
+#line 32 "image_visibility.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -181,6 +283,7 @@ struct args_t {
     int num_requests;
     int num_spans;
     int first_token;
+    report_t *report;
 };
 
 struct span_t {
@@ -253,6 +356,55 @@ __device__ inline span_t span_of_token(const args_t &args, const place_t &place,
     return found;
 }
 
+// What the rules turned away, for the checked build. By the first warp of the launch.
+__device__ inline void check_bounds(const args_t &args)
+{
+    if (args.num_requests == 0) {
+        return;
+    }
+    for (int i = lane_of_thread(); i <= args.num_requests; i += kWarp) {
+        const int bound = args.span_start_loc[i];
+        if (bound < 0 || bound > args.num_spans) {
+            report(args.report, kReasonSpans, i, -1, bound);
+        }
+    }
+}
+
+// Of a token with a place in its sequence.
+__device__ inline void check_token(const args_t &args, unsigned row, const place_t &place)
+{
+    const int first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
+    const int stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
+    for (int i = stop - 1; i >= first; i--) {
+        const long long left = place.position - args.span_begin[i];
+        const long long right = args.span_end[i] - place.position;
+        if (left < 0 || right < 0) {
+            continue;
+        }
+        if (left > kImageWidth - 1) {
+            report(args.report, kReasonLength, row, 0, left);
+        }
+        if (right > kImageWidth) {
+            report(args.report, kReasonLength, row, 1, right);
+        }
+        return;
+    }
+}
+
+// By a whole warp.
+__device__ inline void check_warp(const args_t &args, unsigned row, int token)
+{
+    if (row < kWarp) {
+        check_bounds(args);
+    }
+    const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
+                                               args.num_requests, token);
+    if (row < static_cast<unsigned>(args.num_tokens) && token >= args.first_token &&
+        place.position >= 0) {
+        check_token(args, row, place);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_image_visibility(const __grid_constant__ args_t args)
 {
@@ -280,5 +432,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         args.left_visible[row] =
             inside ? static_cast<int>(least<unsigned>(left, kImageWidth - 1)) : 0;
         args.right_visible[row] = inside ? least(span.end - position, kImageWidth) : 0;
+    }
+    if constexpr (kChecked) {
+        check_warp(args, row, token);
     }
 }

@@ -2,6 +2,8 @@
 #define KILN_PRELUDE
 [[maybe_unused]] constexpr int kDcpWorld = 1;
 [[maybe_unused]] constexpr int kThreads = 64;
+[[maybe_unused]] constexpr int kOp = 9;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "is_valid_token.cu"
 // SPDX-License-Identifier: Apache-2.0
 // is_valid_token: which tokens of a padded batch are real.
@@ -138,12 +140,90 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
     }
 }
 #line 24 "is_valid_token.cu"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 25 "is_valid_token.cu"
 
 struct args_t {
     const long long *slot_mapping;
     unsigned char *is_valid_token;
     count_t live_tokens;
     int num_tokens;
+    report_t *report;
 };
 
 // The slots of four tokens from `token` on.
@@ -206,5 +286,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         write_neighbours(args, thread * kQuad, live, masks);
     } else {
         write_singly(args, thread * kQuad, 1, live, masks);
+    }
+    if constexpr (kChecked) {
+        if (is_first_thread()) {
+            report_count(args.report, kReasonLiveTokens, args.live_tokens,
+                         args.num_tokens);
+        }
     }
 }

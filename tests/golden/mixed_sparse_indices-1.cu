@@ -17,6 +17,8 @@
 [[maybe_unused]] constexpr int kTableStride = 4096;
 [[maybe_unused]] constexpr int kThreads = 96;
 [[maybe_unused]] constexpr int kRowThreads = 96;
+[[maybe_unused]] constexpr int kOp = 5;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "mixed_sparse_indices.cu"
 // SPDX-License-Identifier: Apache-2.0
 // mixed_sparse_indices: one matrix of window and compressed ids for a mixed batch.
@@ -409,6 +411,83 @@ __device__ inline int complete_records(long long position, int limit)
     }
 }
 #line 61 "mixed_sparse_indices.cu"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 62 "mixed_sparse_indices.cu"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
@@ -446,7 +525,7 @@ __device__ inline row_scan_t scan_row(unsigned count)
         return scan;
     }
 }
-#line 62 "mixed_sparse_indices.cu"
+#line 63 "mixed_sparse_indices.cu"
 #line 1 "common/window.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sliding windows: the positions that a token sees, where its request is known.
@@ -474,18 +553,25 @@ __device__ inline long long visible_at(const int *visible, unsigned token)
     return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
 }
 
+// Before it is cut at its end to the columns that a row has for it.
+template <int kWindow>
+__device__ inline range_t whole_window(long long position, long long seq_len,
+                                       long long left, long long right)
+{
+    const long long before = greatest<long long>(left, kWindow - 1);
+    return {greatest<long long>(position - before, 0),
+            least(position + right + 1, seq_len)};
+}
+
 template <int kWindow, int kImageWidth>
 __device__ inline range_t window_of(long long position, long long seq_len, long long left,
                                     long long right)
 {
-    constexpr long long kBefore = kWindow - 1;
     constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
-    const long long before = greatest(left, kBefore);
-    const long long start = greatest<long long>(position - before, 0);
-    const long long end = least(position + right + 1, seq_len);
-    return {start, least(end, start + kMost)};
+    const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
+    return {whole.start, least(whole.end, whole.start + kMost)};
 }
-#line 63 "mixed_sparse_indices.cu"
+#line 64 "mixed_sparse_indices.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -508,6 +594,7 @@ struct args_t {
     int num_requests;
     int swa_table_rows;
     int table_rows;
+    report_t *report;
 };
 
 constexpr long long kImageColumns = div_up<long long>(kImageWidth, kQuad) * kQuad;
@@ -533,6 +620,17 @@ constexpr int kFewRows = 4096; // a launch of more hides its loads behind other 
 
 // Decode rows that are looked up, so that their length is not known before.
 constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
+
+// Both are of this kernel alone.
+#line 1 "common/mixed_rows.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The rows of mixed_sparse_indices, whose args_t and constants stand before this.
+
+
+
+
+
+
 
 // Where a token's given row or picks lie: decode tokens come first, in matrices of their own.
 struct place_t {
@@ -578,6 +676,206 @@ __device__ inline row_t row_of(const args_t &args, unsigned token, bool decode)
     return {position >= 0, request, position, seq_len,
             static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
 }
+#line 115 "mixed_sparse_indices.cu"
+#line 1 "common/mixed_checks.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build of mixed_sparse_indices, whose args_t and constants stand before this.
+
+
+#line 1 "common/check.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what keeps an id of a request from an index, step by step.
+
+
+
+
+
+
+// Where an entry goes, and what it speaks of.
+struct report_at_t {
+    report_t *to;
+    long long row;
+    long long column;
+};
+
+// An id, any int32: its number among the rank's own, or -1 where it has no page. Ids of other
+// ranks are theirs to report; one below -1 is nobody's.
+template <int kWorld, int kInterleave, int kPageSlots, int kPages>
+__device__ inline int check_id(const report_at_t &at, int id, int rank)
+{
+    const owned_t owned = owned_by<kWorld, kInterleave>(id, rank);
+    if (id == kNone || (id >= 0 && !owned.mine)) {
+        return -1;
+    }
+    if (id < 0 || owned.local >= kPagedIds<kPageSlots, kPages>) {
+        report(at.to, kReasonId, at.row, at.column, id);
+        return -1;
+    }
+    return static_cast<int>(owned.local);
+}
+
+// Whether a page, any int32, is one of the first kUsable: kTwo31 / kPageSlots where slots
+// are int32, kTwo31 where they are int64.
+template <unsigned kUsable>
+__device__ inline bool check_page(const report_at_t &at, int page)
+{
+    const bool usable = static_cast<unsigned>(page) < kUsable;
+    if (!usable) {
+        report(at.to, kReasonPage, at.row, at.column, page);
+    }
+    return usable;
+}
+
+// An index, which an int32 must hold.
+__device__ inline void check_range(const report_at_t &at, long long index)
+{
+    if (index < 0 || index >= kTwo31) {
+        report(at.to, kReasonRange, at.row, at.column, index);
+    }
+}
+#line 6 "common/mixed_checks.cuh"
+#line 1 "common/check_length.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: ranges of positions that are cut.
+
+
+
+
+
+// A range of which kMost positions are kept; `once` is null for all threads of the row but
+// one.
+template <long long kMost>
+__device__ inline void check_length(report_t *once, long long row, const range_t &range)
+{
+    const long long length = range.end - range.start;
+    if (length > kMost) {
+        report(once, kReasonLength, row, -1, length);
+    }
+}
+#line 7 "common/mixed_checks.cuh"
+
+
+
+// A slot, any int32, as its pool names it.
+template <int kPageSlots, int kPoolSpan>
+__device__ inline void check_slot(const report_at_t &at, int slot)
+{
+    if (slot >= 0) {
+        check_range(at, static_cast<long long>(slot / kPageSlots) * kPoolSpan +
+                            slot % kPageSlots);
+    } else if (slot < kNone) {
+        report(at.to, kReasonId, at.row, at.column, slot);
+    }
+}
+
+// An id of a request, any int32, from its pages.
+template <int kPageSlots, int kPages, int kPoolSpan>
+__device__ inline void check_local(const report_at_t &at, const int *pages, int id)
+{
+    const int local = check_id<1, 1, kPageSlots, kPages>(at, id, 0);
+    if (local < 0) {
+        return;
+    }
+    const int page = pages[local / kPageSlots];
+    if (check_page<kTwo31 / kPageSlots>(at, page)) {
+        check_slot<kPageSlots, kPoolSpan>(at, page * kPageSlots + local % kPageSlots);
+    }
+}
+
+// An entry of the compressed part, from column kWindowColumns on.
+__device__ inline void check_record(const args_t &args, unsigned token, unsigned column,
+                                    int request, int id)
+{
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    check_local<kBlockSize, kTableWidth, kSpan>(
+        {args.report, token, kWindowColumns + column}, pages, id);
+}
+
+__device__ inline void check_decode_row(const args_t &args, unsigned token, int request)
+{
+    const unsigned thread = threadIdx.x % kRowThreads;
+    for (unsigned column = thread; column < kSwaWidth; column += kRowThreads) {
+        const long long at = static_cast<long long>(token) * kSwaWidth + column;
+        check_slot<kSwaBlockSize, kSwaSpan>({args.report, token, column},
+                                            args.decode_swa_indices[at]);
+    }
+    for (unsigned column = thread; column < kDecodeTopk; column += kRowThreads) {
+        const long long at = static_cast<long long>(token) * kDecodeTopk + column;
+        const int given = args.decode_compressed_indices[at];
+        if (kDecodeLocal) {
+            check_record(args, token, column, request, given);
+        } else {
+            check_slot<kBlockSize, kSpan>({args.report, token, kWindowColumns + column},
+                                          given);
+        }
+    }
+    if (!kDecodeLocal && args.decode_compressed_lens != nullptr && thread == 0) {
+        const int length = args.decode_compressed_lens[token];
+        if (length < 0 || length > kDecodeTopk) {
+            report(args.report, kReasonLength, token, -1, length);
+        }
+    }
+}
+
+// Its picks are in row `matrix_row`.
+__device__ inline void check_prefill_row(const args_t &args, unsigned token, int request,
+                                         long long matrix_row)
+{
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    const unsigned thread = threadIdx.x % kRowThreads;
+    const long long seq_len = args.seq_lens[request];
+    const long long position =
+        position_of(token, args.query_start_loc[request + 1LL], seq_len);
+    if (position < 0) {
+        return;
+    }
+    const range_t window = whole_window<kWindow>(
+        position, seq_len, visible_at<kImageWidth>(args.left_visible, token),
+        visible_at<kImageWidth>(args.right_visible, token));
+    check_length<kMost>(thread == 0 ? args.report : nullptr, token, window);
+    const int *pages =
+        args.swa_block_table + static_cast<long long>(request) * kSwaTableStride;
+    const long long n = least(window.end - window.start, kMost);
+    for (long long column = thread; column < n; column += kRowThreads) {
+        check_local<kSwaBlockSize, kSwaTableWidth, kSwaSpan>(
+            {args.report, token, column}, pages, static_cast<int>(window.start + column));
+    }
+    const int n_picks = complete_records<kCompressRatio>(position, kTopk);
+    for (int column = static_cast<int>(thread); column < n_picks; column += kRowThreads) {
+        check_record(args, token, static_cast<unsigned>(column), request,
+                     args.prefill_topk_indices[matrix_row * kTopk + column]);
+    }
+}
+
+// What the rules turned away; by the threads of the row.
+__device__ inline void check_row(const args_t &args, unsigned token)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonDecodeTokens, args.num_decode_tokens,
+                     args.num_tokens);
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, args.num_tokens);
+    }
+    const bool live =
+        static_cast<int>(token) < read_count(args.live_tokens, args.num_tokens);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
+    if (!live || !valid) {
+        return;
+    }
+    const place_t place = place_of(args, token);
+    const int request = args.token_to_req[token];
+    const int requests =
+        least(args.num_requests, least(args.swa_table_rows, args.table_rows));
+    if ((!place.decode || kCounts) && (request < 0 || request >= requests)) {
+        if (threadIdx.x % kRowThreads == 0) {
+            report(args.report, kReasonRequest, token, -1, request);
+        }
+    } else if (place.decode) {
+        check_decode_row(args, token, request);
+    } else {
+        check_prefill_row(args, token, request, place.matrix_row);
+    }
+}
+#line 116 "mixed_sparse_indices.cu"
 
 template <bool kWide>
 __device__ inline bool copy_window(const args_t &args, unsigned token, const int *given,
@@ -722,5 +1020,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     }
     if (launched && threadIdx.x % kRowThreads == 0) {
         args.sparse_lens[token] = static_cast<int>(kWindowColumns + length);
+    }
+    if constexpr (kChecked) {
+        if (launched) {
+            check_row(args, token);
+        }
     }
 }

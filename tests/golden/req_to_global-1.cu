@@ -11,6 +11,8 @@
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
 [[maybe_unused]] constexpr int kThreads = 256;
 [[maybe_unused]] constexpr int kRowThreads = 256;
+[[maybe_unused]] constexpr int kOp = 7;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "req_to_global.cu"
 // SPDX-License-Identifier: Apache-2.0
 // req_to_global: request-local token ids to cache slots, and how many.
@@ -77,30 +79,23 @@ __device__ inline unsigned warp_of_thread()
     return threadIdx.x / kWarp;
 }
 #line 48 "req_to_global.cu"
-#line 1 "common/count.cuh"
+#line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// A count given by value or by device address: struct kiln_count, byte for byte.
+// The checked build: what keeps an id of a request from an index, step by step.
 
 
-struct count_t {
-    const int *address;
-    int value;
-    int kind;
-};
 
-constexpr int kCountAbsent = 0;
-constexpr int kCountValue = 1;
-constexpr int kCountDevice = 2;
+#line 1 "common/paging.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
 
-// All threads of a launch see the same kind, so this branch is uniform.
-__device__ inline int read_count(const count_t &count, int if_absent)
-{
-    if (count.kind == kCountDevice) {
-        return *count.address;
-    }
-    return count.kind == kCountValue ? count.value : if_absent;
-}
-#line 49 "req_to_global.cu"
+
+
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -130,7 +125,206 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 50 "req_to_global.cu"
+#line 12 "common/paging.cuh"
+
+struct owned_t {
+    unsigned local;
+    bool mine;
+};
+
+// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
+// own local; a negative one, taken as unsigned, is past every page.
+template <int kWorld, int kInterleave>
+__device__ inline owned_t owned_by(int id, int rank)
+{
+    const unsigned index = static_cast<unsigned>(id);
+    if constexpr (kWorld == 1) {
+        return {index, true};
+    } else {
+        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
+        constexpr unsigned kRound =
+            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
+        constexpr unsigned kRun = kInterleave;
+        const unsigned owner = index / kRun % kWorld;
+        return {index / kRound * kRun + index % kRun,
+                id >= 0 && owner == static_cast<unsigned>(rank)};
+    }
+}
+
+// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
+template <int kWorld, int kInterleave>
+__device__ inline int owned_below(int n, int rank)
+{
+    if constexpr (kWorld == 1) {
+        return n;
+    } else {
+        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
+        const long long begin = static_cast<long long>(kInterleave) * rank;
+        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
+        return static_cast<int>(n / kRound * kInterleave + rest);
+    }
+}
+
+// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
+// turns negative ids away too.
+template <int kPageSlots, int kPages>
+constexpr unsigned kPagedIds = static_cast<unsigned>(
+    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
+
+// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
+template <int kPageSlots>
+__device__ inline int slot_in_page(int page, unsigned offset)
+{
+    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
+    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
+}
+#line 7 "common/check.cuh"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 10 "common/report.cuh"
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 8 "common/check.cuh"
+
+// Where an entry goes, and what it speaks of.
+struct report_at_t {
+    report_t *to;
+    long long row;
+    long long column;
+};
+
+// An id, any int32: its number among the rank's own, or -1 where it has no page. Ids of other
+// ranks are theirs to report; one below -1 is nobody's.
+template <int kWorld, int kInterleave, int kPageSlots, int kPages>
+__device__ inline int check_id(const report_at_t &at, int id, int rank)
+{
+    const owned_t owned = owned_by<kWorld, kInterleave>(id, rank);
+    if (id == kNone || (id >= 0 && !owned.mine)) {
+        return -1;
+    }
+    if (id < 0 || owned.local >= kPagedIds<kPageSlots, kPages>) {
+        report(at.to, kReasonId, at.row, at.column, id);
+        return -1;
+    }
+    return static_cast<int>(owned.local);
+}
+
+// Whether a page, any int32, is one of the first kUsable: kTwo31 / kPageSlots where slots
+// are int32, kTwo31 where they are int64.
+template <unsigned kUsable>
+__device__ inline bool check_page(const report_at_t &at, int page)
+{
+    const bool usable = static_cast<unsigned>(page) < kUsable;
+    if (!usable) {
+        report(at.to, kReasonPage, at.row, at.column, page);
+    }
+    return usable;
+}
+
+// An index, which an int32 must hold.
+__device__ inline void check_range(const report_at_t &at, long long index)
+{
+    if (index < 0 || index >= kTwo31) {
+        report(at.to, kReasonRange, at.row, at.column, index);
+    }
+}
+#line 49 "req_to_global.cu"
+
+
 #line 1 "common/map_row.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Rows of ids, each mapped to an index or -1 by itself, read and written once.
@@ -364,72 +558,9 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
     }
     return done;
 }
-#line 51 "req_to_global.cu"
-#line 1 "common/paging.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// From ids local to a request to slots of a paged cache.
-//
-// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
-// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
-// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
-// the offset that the formula over pages of kPageSlots * kWorld ids gives.
-
-
-
-
-
-struct owned_t {
-    unsigned local;
-    bool mine;
-};
-
-// Divisors past 2^31 act like 2^31: every id is below both. With one rank an id is its
-// own local; a negative one, taken as unsigned, is past every page.
-template <int kWorld, int kInterleave>
-__device__ inline owned_t owned_by(int id, int rank)
-{
-    const unsigned index = static_cast<unsigned>(id);
-    if constexpr (kWorld == 1) {
-        return {index, true};
-    } else {
-        constexpr long long kAllRuns = static_cast<long long>(kInterleave) * kWorld;
-        constexpr unsigned kRound =
-            static_cast<unsigned>(least<long long>(kAllRuns, kTwo31));
-        constexpr unsigned kRun = kInterleave;
-        const unsigned owner = index / kRun % kWorld;
-        return {index / kRound * kRun + index % kRun,
-                id >= 0 && owner == static_cast<unsigned>(rank)};
-    }
-}
-
-// How many of the ids [0, n) are the rank's, n >= 0: their locals are [0, that).
-template <int kWorld, int kInterleave>
-__device__ inline int owned_below(int n, int rank)
-{
-    if constexpr (kWorld == 1) {
-        return n;
-    } else {
-        constexpr long long kRound = static_cast<long long>(kInterleave) * kWorld;
-        const long long begin = static_cast<long long>(kInterleave) * rank;
-        const long long rest = clamp<long long>(n % kRound - begin, 0, kInterleave);
-        return static_cast<int>(n / kRound * kInterleave + rest);
-    }
-}
-
-// Locals below it have a logical page. At most 2^31, so that one unsigned compare with it
-// turns negative ids away too.
-template <int kPageSlots, int kPages>
-constexpr unsigned kPagedIds = static_cast<unsigned>(
-    least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
-
-// The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
-template <int kPageSlots>
-__device__ inline int slot_in_page(int page, unsigned offset)
-{
-    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
-    return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
-}
 #line 52 "req_to_global.cu"
+
+
 
 struct args_t {
     const int *token_indices;
@@ -445,6 +576,7 @@ struct args_t {
     int num_requests;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 // Long rows keep their ids in the cache: there room matters less than an early load.
@@ -495,6 +627,51 @@ __device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
             args.dcp_rank, gathers, gathers ? args.workspace_start[request] : 0};
 }
 
+// What the rules turned away, for the checked build: an id of a row that is not inert.
+__device__ inline void check_entry(const args_t &args, const report_at_t &at, int request,
+                                   int id)
+{
+    const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
+        at, id, args.dcp_rank);
+    if (local < 0) {
+        return;
+    }
+    if (args.workspace_start != nullptr && args.is_prefill[at.row] != 0) {
+        check_range(at, static_cast<long long>(args.workspace_start[request]) + id);
+        return;
+    }
+    const int page = args.block_table[static_cast<long long>(request) * kTableStride +
+                                      local / kBlockSize];
+    if (check_page<kTwo31>(at, page)) {
+        check_range(at, static_cast<long long>(page) * kPageStride + local % kBlockSize);
+    }
+}
+
+// By the threads of the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, args.num_tokens);
+    }
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
+    if (static_cast<int>(row) >= live_tokens || !valid) {
+        return;
+    }
+    const int request = args.req_id[row];
+    const unsigned thread = threadIdx.x % kRowThreads;
+    const bool in_workspace =
+        args.workspace_start == nullptr || request < args.num_requests;
+    if (request < 0 || request >= args.table_rows || !in_workspace) {
+        report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
+        return;
+    }
+    const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
+    for (unsigned column = thread; column < kTopk; column += kRowThreads) {
+        check_entry(args, {args.report, row, column}, request, ids[column]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
@@ -519,5 +696,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     }
     if (launched && threadIdx.x % kRowThreads == 0) {
         args.counts[row] = static_cast<int>(mapped);
+    }
+    if constexpr (kChecked) {
+        if (launched) {
+            check_row(args, row);
+        }
     }
 }

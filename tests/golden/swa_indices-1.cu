@@ -12,6 +12,8 @@
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
 [[maybe_unused]] constexpr int kDcpStorage = 0;
 [[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kOp = 4;
+[[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "swa_indices.cu"
 // SPDX-License-Identifier: Apache-2.0
 // swa_indices: sliding-window rows.
@@ -80,48 +82,23 @@ __device__ inline unsigned warp_of_thread()
     return threadIdx.x / kWarp;
 }
 #line 50 "swa_indices.cu"
-#line 1 "common/compact.cuh"
+#line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Squeezing dropped entries out of a row.
+// The checked build: what keeps an id of a request from an index, step by step.
 
 
 
-
-// How many entries were kept before this lane's, the warp's earlier ones included; counts
-// this turn's entries into `kept`, the same for all lanes.
-__device__ inline unsigned place_kept(bool keep, unsigned &kept)
-{
-    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
-    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
-    const unsigned place = kept + __popc(keeps & lanes_below);
-    kept += __popc(keeps);
-    return place;
-}
-#line 51 "swa_indices.cu"
-#line 1 "common/count.cuh"
+#line 1 "common/paging.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// A count given by value or by device address: struct kiln_count, byte for byte.
+// From ids local to a request to slots of a paged cache.
+//
+// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
+// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
+// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
+// the offset that the formula over pages of kPageSlots * kWorld ids gives.
 
 
-struct count_t {
-    const int *address;
-    int value;
-    int kind;
-};
 
-constexpr int kCountAbsent = 0;
-constexpr int kCountValue = 1;
-constexpr int kCountDevice = 2;
-
-// All threads of a launch see the same kind, so this branch is uniform.
-__device__ inline int read_count(const count_t &count, int if_absent)
-{
-    if (count.kind == kCountDevice) {
-        return *count.address;
-    }
-    return count.kind == kCountValue ? count.value : if_absent;
-}
-#line 52 "swa_indices.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -151,26 +128,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 53 "swa_indices.cu"
-#line 1 "common/paged_run.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
-
-
-
-
-#line 1 "common/paging.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// From ids local to a request to slots of a paged cache.
-//
-// Under context parallelism ids are dealt to kWorld ranks in runs of kInterleave, and a
-// rank stores its own densely: an id is number `local` of its owner. Since kInterleave
-// divides the page, local / kPageSlots and local % kPageSlots are the logical page and
-// the offset that the formula over pages of kPageSlots * kWorld ids gives.
-
-
-
-
+#line 12 "common/paging.cuh"
 
 struct owned_t {
     unsigned local;
@@ -223,7 +181,243 @@ __device__ inline int slot_in_page(int page, unsigned offset)
     const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
     return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
 }
-#line 8 "common/paged_run.cuh"
+#line 7 "common/check.cuh"
+#line 1 "common/report.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: what the rules turned away goes to a report, and results stay.
+//
+// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
+// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
+// in the kernel's own path is another.
+
+
+#line 1 "common/count.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A count given by value or by device address: struct kiln_count, byte for byte.
+
+
+struct count_t {
+    const int *address;
+    int value;
+    int kind;
+};
+
+constexpr int kCountAbsent = 0;
+constexpr int kCountValue = 1;
+constexpr int kCountDevice = 2;
+
+// All threads of a launch see the same kind, so this branch is uniform.
+__device__ inline int read_count(const count_t &count, int if_absent)
+{
+    if (count.kind == kCountDevice) {
+        return *count.address;
+    }
+    return count.kind == kCountValue ? count.value : if_absent;
+}
+#line 10 "common/report.cuh"
+
+#ifndef KILN_PRELUDE
+constexpr int kOp = 1;           // enum kiln_op, whose kernel this is
+constexpr bool kChecked = false; // the checked build
+#endif
+
+// struct kiln_report_entry and struct kiln_report, byte for byte.
+struct report_entry_t {
+    int op;
+    int row;
+    int column;
+    int reason;
+    long long value;
+};
+
+struct report_t {
+    unsigned long long n_found;
+    unsigned capacity;
+    unsigned reserved;
+};
+
+// enum kiln_reason.
+constexpr int kReasonRequest = 1;
+constexpr int kReasonId = 2;
+constexpr int kReasonPage = 3;
+constexpr int kReasonRange = 4;
+constexpr int kReasonLength = 5;
+constexpr int kReasonLiveTokens = 6;
+constexpr int kReasonDecodeTokens = 7;
+constexpr int kReasonActiveWidth = 8;
+constexpr int kReasonFirstRequest = 9;
+constexpr int kReasonSpans = 10;
+
+// Ids that say "none"; they are not worth a word.
+constexpr int kNone = -1;
+
+// The first `capacity` entries are kept, all are counted. Where nothing is to be reported
+// (no report), nothing is.
+__device__ inline void report(report_t *to, int reason, long long row, long long column,
+                              long long value)
+{
+    if (to == nullptr) {
+        return;
+    }
+    const unsigned long long place = atomicAdd(&to->n_found, 1ull);
+    if (place < to->capacity) {
+        reinterpret_cast<report_entry_t *>(to + 1)[place] = {
+            kOp, static_cast<int>(row), static_cast<int>(column), reason, value};
+    }
+}
+
+// By one thread of the launch: a count that is given and not in [0, most].
+__device__ inline void report_count(report_t *to, int reason, const count_t &count,
+                                    int most)
+{
+    const int value = read_count(count, 0);
+    if (value < 0 || value > most) {
+        report(to, reason, -1, -1, value);
+    }
+}
+
+// The thread that speaks for the launch.
+__device__ inline bool is_first_thread()
+{
+    return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
+}
+#line 8 "common/check.cuh"
+
+// Where an entry goes, and what it speaks of.
+struct report_at_t {
+    report_t *to;
+    long long row;
+    long long column;
+};
+
+// An id, any int32: its number among the rank's own, or -1 where it has no page. Ids of other
+// ranks are theirs to report; one below -1 is nobody's.
+template <int kWorld, int kInterleave, int kPageSlots, int kPages>
+__device__ inline int check_id(const report_at_t &at, int id, int rank)
+{
+    const owned_t owned = owned_by<kWorld, kInterleave>(id, rank);
+    if (id == kNone || (id >= 0 && !owned.mine)) {
+        return -1;
+    }
+    if (id < 0 || owned.local >= kPagedIds<kPageSlots, kPages>) {
+        report(at.to, kReasonId, at.row, at.column, id);
+        return -1;
+    }
+    return static_cast<int>(owned.local);
+}
+
+// Whether a page, any int32, is one of the first kUsable: kTwo31 / kPageSlots where slots
+// are int32, kTwo31 where they are int64.
+template <unsigned kUsable>
+__device__ inline bool check_page(const report_at_t &at, int page)
+{
+    const bool usable = static_cast<unsigned>(page) < kUsable;
+    if (!usable) {
+        report(at.to, kReasonPage, at.row, at.column, page);
+    }
+    return usable;
+}
+
+// An index, which an int32 must hold.
+__device__ inline void check_range(const report_at_t &at, long long index)
+{
+    if (index < 0 || index >= kTwo31) {
+        report(at.to, kReasonRange, at.row, at.column, index);
+    }
+}
+#line 51 "swa_indices.cu"
+#line 1 "common/check_length.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The checked build: ranges of positions that are cut.
+
+
+
+#line 1 "common/window.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows: the positions that a token sees, where its request is known.
+
+
+
+
+// Positions [start, end) of a sequence; none where end <= start.
+struct range_t {
+    long long start;
+    long long end;
+};
+
+// A token's position: what its request lacks to its end, off the length of its sequence.
+__device__ inline long long position_of(long long token, long long query_end,
+                                        long long seq_len)
+{
+    return seq_len - (query_end - token);
+}
+
+// Tokens of an image that are seen before or after a token; arrays may be null.
+template <int kImageWidth>
+__device__ inline long long visible_at(const int *visible, unsigned token)
+{
+    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
+}
+
+// Before it is cut at its end to the columns that a row has for it.
+template <int kWindow>
+__device__ inline range_t whole_window(long long position, long long seq_len,
+                                       long long left, long long right)
+{
+    const long long before = greatest<long long>(left, kWindow - 1);
+    return {greatest<long long>(position - before, 0),
+            least(position + right + 1, seq_len)};
+}
+
+template <int kWindow, int kImageWidth>
+__device__ inline range_t window_of(long long position, long long seq_len, long long left,
+                                    long long right)
+{
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
+    return {whole.start, least(whole.end, whole.start + kMost)};
+}
+#line 7 "common/check_length.cuh"
+
+// A range of which kMost positions are kept; `once` is null for all threads of the row but
+// one.
+template <long long kMost>
+__device__ inline void check_length(report_t *once, long long row, const range_t &range)
+{
+    const long long length = range.end - range.start;
+    if (length > kMost) {
+        report(once, kReasonLength, row, -1, length);
+    }
+}
+#line 52 "swa_indices.cu"
+#line 1 "common/compact.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Squeezing dropped entries out of a row.
+
+
+
+
+// How many entries were kept before this lane's, the warp's earlier ones included; counts
+// this turn's entries into `kept`, the same for all lanes.
+__device__ inline unsigned place_kept(bool keep, unsigned &kept)
+{
+    const unsigned keeps = __ballot_sync(kWholeWarp, keep);
+    const unsigned lanes_below = (1u << lane_of_thread()) - 1;
+    const unsigned place = kept + __popc(keeps & lanes_below);
+    kept += __popc(keeps);
+    return place;
+}
+#line 53 "swa_indices.cu"
+
+
+#line 1 "common/paged_run.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
+
+
+
+
+
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -391,48 +585,11 @@ __device__ inline void write_run(int *row, const int *pages, unsigned first, uns
                                                                      n);
     }
 }
-#line 54 "swa_indices.cu"
-
-
-#line 1 "common/window.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Sliding windows: the positions that a token sees, where its request is known.
+#line 56 "swa_indices.cu"
 
 
 
 
-// Positions [start, end) of a sequence; none where end <= start.
-struct range_t {
-    long long start;
-    long long end;
-};
-
-// A token's position: what its request lacks to its end, off the length of its sequence.
-__device__ inline long long position_of(long long token, long long query_end,
-                                        long long seq_len)
-{
-    return seq_len - (query_end - token);
-}
-
-// Tokens of an image that are seen before or after a token; arrays may be null.
-template <int kImageWidth>
-__device__ inline long long visible_at(const int *visible, unsigned token)
-{
-    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
-}
-
-template <int kWindow, int kImageWidth>
-__device__ inline range_t window_of(long long position, long long seq_len, long long left,
-                                    long long right)
-{
-    constexpr long long kBefore = kWindow - 1;
-    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
-    const long long before = greatest(left, kBefore);
-    const long long start = greatest<long long>(position - before, 0);
-    const long long end = least(position + right + 1, seq_len);
-    return {start, least(end, start + kMost)};
-}
-#line 57 "swa_indices.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -451,10 +608,13 @@ struct args_t {
     int num_requests;
     int table_rows;
     int dcp_rank;
+    report_t *report;
 };
 
 constexpr unsigned kRows = kThreads / kWarp;
 constexpr bool kReplicated = kDcpStorage == 1;
+constexpr int kPageRanks = kReplicated ? 1 : kDcpWorld; // that store what a page holds
+constexpr int kPageRuns = kReplicated ? 1 : kDcpInterleave;
 
 // The positions [first, first + n) of a request, which all are below 2^31.
 struct run_t {
@@ -553,6 +713,70 @@ __device__ inline unsigned write_row(int *row, const run_t &run, int rank)
     }
 }
 
+// For the checked build: the positions of a row whose request is known. What is cut goes to
+// `once`, which is null for all threads of the row but one.
+__device__ inline range_t check_lengths(const args_t &args, unsigned row, int request,
+                                        report_t *once)
+{
+    const int token = args.token_offset + static_cast<int>(row);
+    const long long query_end = args.query_start_loc[request + 1LL];
+    const long long seq_len = args.seq_lens[request];
+    range_t range = draft_range(query_end - args.query_start_loc[request], seq_len);
+    if constexpr (kCausal) {
+        constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+        const long long position = position_of(token, query_end, seq_len);
+        if (position < 0) {
+            return {0, 0};
+        }
+        range = whole_window<kWindow>(position, seq_len,
+                                      visible_at<kImageWidth>(args.left_visible, token),
+                                      visible_at<kImageWidth>(args.right_visible, token));
+        check_length<kMost>(once, row, range);
+        range.end = least(range.end, range.start + kMost);
+    }
+    if (args.replay_start != nullptr) {
+        range.start = greatest<long long>(range.start, args.replay_start[request]);
+    }
+    check_length<kIndexWidth>(once, row, range);
+    return {greatest(range.start, range.end - kIndexWidth), range.end};
+}
+
+// What the rules turned away, for the checked build; by the threads of the row.
+__device__ inline void check_row(const args_t &args, unsigned row)
+{
+    if (is_first_thread()) {
+        // Tokens past this launch's may be live.
+        report_count(args.report, kReasonLiveTokens, args.live_tokens, kTwo31 - 1);
+    }
+    const int token = args.token_offset + static_cast<int>(row);
+    const bool live = token < read_count(args.live_tokens, token + 1);
+    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
+    if (!live || !valid) {
+        return;
+    }
+    const int request = args.token_to_req[token];
+    report_t *once = lane_of_thread() == 0 ? args.report : nullptr;
+    if (request < 0 || request >= least(args.num_requests, args.table_rows)) {
+        report(once, kReasonRequest, row, -1, request);
+        return;
+    }
+    const range_t range = check_lengths(args, row, request, once);
+    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
+    for (long long column = lane_of_thread(); column < range.end - range.start;
+         column += kWarp) {
+        const int position = static_cast<int>(range.start + column);
+        const report_at_t at = {args.report, row, column};
+        if (!owned_by<kDcpWorld, kDcpInterleave>(position, args.dcp_rank).mine) {
+            continue;
+        }
+        const int local = check_id<kPageRanks, kPageRuns, kBlockSize, kTableWidth>(
+            at, position, args.dcp_rank);
+        if (local >= 0) {
+            check_page<kTwo31 / kBlockSize>(at, pages[local / kBlockSize]);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
@@ -565,5 +789,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const unsigned length = write_row(indices, run, args.dcp_rank);
     if (lane_of_thread() == 0) {
         args.swa_lens[row] = static_cast<int>(length);
+    }
+    if constexpr (kChecked) {
+        check_row(args, row);
     }
 }

@@ -41,8 +41,10 @@ void device_case_finish(struct device_case *device)
     kiln_gpu_graph_destroy(device->gpu, &device->graph);
     if (device->gpu != NULL) {
         kiln_gpu_free(device->gpu, device->device);
+        kiln_gpu_free(device->gpu, device->report);
     }
     free(device->got);
+    free(device->must_report);
     random_case_finish(&device->random);
     memset(device, 0, sizeof(*device));
 }
@@ -61,6 +63,8 @@ static bool launch(struct device_case *device)
     struct kiln_error err = {.status = KILN_OK};
     union random_args args;
     random_case_bind(&device->random, device->device, &args);
+    memcpy(args.bytes + device->random.info->report_offset, &device->report,
+           sizeof(device->report));
     return explain(device, "launch",
                    kiln_launch(device->kernel, &args, kiln_gpu_stream(device->gpu), &err),
                    &err);
@@ -85,6 +89,119 @@ static bool compare(struct device_case *device)
 bool device_case_launch(struct device_case *device)
 {
     return copy_in(device) && launch(device) && compare(device);
+}
+
+/* ---- what a checked kernel reports */
+
+/* The reference's, on a copy of the arena. NULL with `why`: it refused. */
+static struct kiln_report *refer(struct device_case *device, uint32_t capacity)
+{
+    const struct random_case *random = &device->random;
+    struct kiln_error err = {.status = KILN_OK};
+    union random_args args;
+    unsigned char *arena = malloc(random->arena_bytes);
+    struct kiln_report *report =
+        kiln_report_init(malloc(kiln_report_bytes(capacity)), capacity);
+    if (arena == NULL || report == NULL) {
+        abort();
+    }
+    memcpy(arena, random->arena, random->arena_bytes);
+    random_case_bind(random, arena, &args);
+    memcpy(args.bytes + random->info->report_offset, &report, sizeof(report));
+    enum kiln_status status =
+        kiln_reference(random->info->op, &random->shape, &args, &err);
+    free(arena);
+    if (!explain(device, "reference", status, &err)) {
+        free(report);
+        return NULL;
+    }
+    (void)kiln_report_sort(report, NULL);
+    return report;
+}
+
+/* False with `why`. */
+static bool learn_report(struct device_case *device)
+{
+    struct kiln_report *counted = refer(device, 0);
+    if (counted == NULL) {
+        return false;
+    }
+    free(device->must_report);
+    device->must_report = refer(device, (uint32_t)counted->n_found);
+    device->report_capacity = (uint32_t)counted->n_found * 2 + 16;
+    free(counted);
+    return device->must_report != NULL;
+}
+
+bool device_case_begin_report(struct device_case *device)
+{
+    struct kiln_error err = {.status = KILN_OK};
+    if (!learn_report(device)) {
+        return false;
+    }
+    size_t bytes = kiln_report_bytes(device->report_capacity);
+    struct kiln_report *empty =
+        kiln_report_init(calloc(1, bytes), device->report_capacity);
+    if (empty == NULL) {
+        abort();
+    }
+    kiln_gpu_free(device->gpu, device->report);
+    device->report = NULL;
+    enum kiln_status status = kiln_gpu_alloc(device->gpu, bytes, &device->report, &err);
+    if (status == KILN_OK) {
+        status = kiln_gpu_copy_in(device->gpu, device->report, empty, bytes, &err);
+    }
+    free(empty);
+    return explain(device, "begin report", status, &err);
+}
+
+/* Both are sorted. */
+static bool is_report(struct device_case *device, const struct kiln_report *got,
+                      const struct kiln_report_entry *entries, uint64_t times)
+{
+    const struct kiln_report_entry *must =
+        (const struct kiln_report_entry *)(device->must_report + 1);
+    uint64_t n = device->must_report->n_found * times;
+    for (uint64_t i = 0; i < n && i < got->n_found; i++) {
+        if (memcmp(&entries[i], &must[i / times], sizeof(*must)) != 0) {
+            char want[160] = "", have[160] = "";
+            (void)!kiln_report_text(&must[i / times], want, sizeof(want), NULL);
+            (void)!kiln_report_text(&entries[i], have, sizeof(have), NULL);
+            snprintf(device->why, sizeof(device->why),
+                     "seed %llu: report[%llu]: expected %s, got %s",
+                     (unsigned long long)device->random.seed, (unsigned long long)i, want,
+                     have);
+            return false;
+        }
+    }
+    if (got->n_found != n) {
+        snprintf(device->why, sizeof(device->why),
+                 "%s seed %llu: %llu reported, not %llu", device->random.info->name,
+                 (unsigned long long)device->random.seed,
+                 (unsigned long long)got->n_found, (unsigned long long)n);
+    }
+    return got->n_found == n;
+}
+
+bool device_case_compare_report(struct device_case *device, int times)
+{
+    struct kiln_error err = {.status = KILN_OK};
+    size_t bytes = kiln_report_bytes(device->report_capacity);
+    struct kiln_report *got = malloc(bytes);
+    if (got == NULL) {
+        abort();
+    }
+    enum kiln_status status =
+        kiln_gpu_copy_out(device->gpu, got, device->report, bytes, &err);
+    bool ok = explain(device, "copy report out", status, &err);
+    if (ok && got->capacity != device->report_capacity) {
+        snprintf(device->why, sizeof(device->why), "%s: the report's header was written",
+                 device->random.info->name);
+        ok = false;
+    }
+    ok = ok && is_report(device, got, kiln_report_sort(got, NULL), (uint64_t)times);
+    free(got);
+    return ok;
 }
 
 bool device_case_capture(struct device_case *device, enum kiln_capture_mode mode)

@@ -22,6 +22,9 @@ struct device_case {
     void *device;       /* the arena there; owned */
     unsigned char *got; /* what came back; owned */
     struct kiln_gpu_graph *graph;
+    void *report; /* there: what launches report to; owned; NULL: nowhere */
+    struct kiln_report *must_report; /* what the reference reports, sorted; owned */
+    uint32_t report_capacity;
     char why[RANDOM_WHY]; /* what went wrong; any failing call here fills it */
 };
 
@@ -34,6 +37,12 @@ void device_case_finish(struct device_case *device);
 
 /* Copies the arena in, launches, and compares all of it with the reference. */
 bool device_case_launch(struct device_case *device);
+
+/* An empty report on the device; launches and captures from now on name it. */
+bool device_case_begin_report(struct device_case *device);
+
+/* Compares it with what the reference reports: that many times each entry, and no other. */
+bool device_case_compare_report(struct device_case *device, int times);
 
 /* Captures one launch; nothing runs. */
 bool device_case_capture(struct device_case *device, enum kiln_capture_mode mode);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every kernel on a GPU against the reference, to the integer: launched, captured, replayed
- * over other contents, from many threads, beside a thread that prepares.
+ * over other contents, from many threads, beside a thread that prepares; and the checked
+ * variant, with what it reports.
  *
  * KILN_TEST_SEED and KILN_TEST_CASES, or the first two arguments: where the random cases
  * start, and how many each op gets.
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/attr.h"
 #include "device_case.h"
 #include "plan/ops.h"
 #include "support/tmpdir.h"
@@ -31,6 +33,7 @@ struct fixture {
     struct tmpdir dir;
     struct kiln_gpu *gpu;
     struct kiln *kiln;
+    struct kiln *checked; /* whose kernels report */
     struct kiln_error err;
     uint64_t seed;
     int64_t n_cases; /* of each op */
@@ -106,6 +109,42 @@ static void replay_cases(const struct fixture *fixture, enum kiln_op op)
         replay_cases(*state, op);                                                        \
     }
 KI_OPS(REPLAYED)
+
+/* One launch, then a graph twice: each finding is reported by each of them. */
+static void check_case(struct device_case *device)
+{
+    bool ok = device_case_begin_report(device) && device_case_launch(device) &&
+              device_case_compare_report(device, 1) && device_case_begin_report(device) &&
+              device_case_capture(device, KILN_CAPTURE_GLOBAL) &&
+              device_case_replay(device) && device_case_replay(device) &&
+              device_case_compare_report(device, 2);
+    if (!ok) {
+        fail_msg("%s", device->why);
+    }
+}
+
+static void check_cases(const struct fixture *fixture, enum kiln_op op)
+{
+    struct fixture checked = *fixture;
+    struct random_options options = RANDOM_OPTIONS_INIT;
+    struct kiln_shape shape;
+    checked.kiln = fixture->checked;
+    for (int64_t i = 0; i < fixture->n_cases / REPLAYS; i++) {
+        struct device_case device;
+        random_shape(op, seed_of(fixture, i / CASES_OF_SHAPE), &shape);
+        options.device_counts = i % 2 != 0;
+        init(&device, &checked, op, &shape, &options, seed_of(fixture, i));
+        check_case(&device);
+        device_case_finish(&device);
+    }
+}
+
+#define CHECKED(name, op)                                                                \
+    static void name##_checked_reports_as_the_reference_field_27(void **state)           \
+    {                                                                                    \
+        check_cases(*state, op);                                                         \
+    }
+KI_OPS(CHECKED)
 
 static const struct kiln_shape served_global_topk = {
     .global_topk = {.topk = 512,
@@ -511,12 +550,15 @@ static enum kiln_status open_kiln(struct fixture *fixture)
     struct kiln_options options = KILN_OPTIONS_INIT;
     options.cache_dir = fixture->dir.path;
     options.log_fn = log_line;
-    return kiln_create(&options, &fixture->kiln, &fixture->err);
+    KI_TRY(kiln_create(&options, &fixture->kiln, &fixture->err));
+    options.checked = true;
+    return kiln_create(&options, &fixture->checked, &fixture->err);
 }
 
 static void close_all(struct fixture *fixture)
 {
     kiln_destroy(&fixture->kiln);
+    kiln_destroy(&fixture->checked);
     kiln_gpu_close(&fixture->gpu);
     tmpdir_remove(&fixture->dir);
 }
@@ -530,7 +572,9 @@ static int run(struct fixture *fixture)
         KI_OPS(TEST_LAUNCHED)
 #define TEST_REPLAYED(name, op) TEST(name##_replayed_equals_reference_field_1),
             KI_OPS(TEST_REPLAYED)
-                TEST(replay_with_fewer_live_rows_equals_reference_field_1),
+#define TEST_CHECKED(name, op) TEST(name##_checked_reports_as_the_reference_field_27),
+                KI_OPS(TEST_CHECKED)
+                    TEST(replay_with_fewer_live_rows_equals_reference_field_1),
         TEST(replay_with_longer_contexts_equals_reference_field_1),
         TEST(launch_of_all_zero_batches_equals_reference_field_10),
         TEST(combine_of_two_requests_of_300_rows_equals_reference),

@@ -20,6 +20,10 @@
 #include "base/attr.h"
 #include "build/compile.h"
 #include "build/store_entry.h"
+#include "plan/key.h"
+#include "plan/op.h"
+#include "plan/source.h"
+#include "support/golden.h"
 #include "support/tmpdir.h"
 
 enum { N_THREADS = 4, MOST_CPU_MS = 200 };
@@ -325,6 +329,73 @@ static void compile_costs_little_processor_time(void **state)
     assert_true(least < MOST_CPU_MS);
 }
 
+/* The cubin of an emitted source; `other` is put over the one place where a report is counted. */
+static void compile_emitted(struct fixture *fixture, const struct golden_shape *golden,
+                            uint32_t variant, const char *other, struct ki_cubin *out)
+{
+    static const char counted[] = "atomicAdd(&to->n_found, 1ull)";
+    struct kiln_error err = {0};
+    struct ki_text text;
+    char entry[64], *place;
+
+    ki_text_init(&text, NULL);
+    ki_source_entry_name(golden->op, entry);
+    assert_int_equal(ki_source_write(golden->op, &golden->shape, variant, &text, &err),
+                     KILN_OK);
+    place = strstr(text.data, counted);
+    assert_non_null(place);
+    if (other != NULL) {
+        assert_int_equal(strlen(other), strlen(counted));
+        memcpy(place, other, strlen(other));
+    }
+    struct ki_compile_job job = {
+        .source = text.data,
+        .entry_name = entry,
+        .target = {9, 0},
+        .options = ki_key_compiler_options,
+        .threads = ki_op_get(golden->op)->threads(&golden->shape),
+    };
+    struct ki_log log = {.fn = keep_log, .user = fixture, .level = KILN_LOG_DEBUG};
+    if (ki_compile(&fixture->nvrtc, &job, NULL, &log, out, &err) != KILN_OK) {
+        fail_msg("%s: %s", golden->name, err.message);
+    }
+    ki_text_finish(&text);
+}
+
+/* Counting otherwise changes no byte of it. */
+static bool has_report(struct fixture *fixture, const struct golden_shape *golden,
+                       uint32_t variant)
+{
+    struct ki_cubin as_is = {0};
+    struct ki_cubin changed = {0};
+    bool is_same;
+
+    compile_emitted(fixture, golden, variant, NULL, &as_is);
+    compile_emitted(fixture, golden, variant, "atomicAdd(&to->n_found, 7ull)", &changed);
+    is_same = as_is.image.size == changed.image.size &&
+              memcmp(as_is.image.data, changed.image.data, as_is.image.size) == 0;
+    ki_cubin_finish(&as_is, NULL);
+    ki_cubin_finish(&changed, NULL);
+    return !is_same;
+}
+
+/* What a check costs is paid by the checked build alone. */
+static void plain_kernels_have_no_code_of_the_checks(void **state)
+{
+    for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
+        const struct golden_shape *golden = &golden_shapes[i];
+
+        if (has_report(*state, golden, 0)) {
+            fail_msg("%s: the plain kernel counts a report", golden->name);
+        }
+        /* it turns nothing away; all others show that the look finds what is there */
+        if (golden->op != KILN_OP_TOKEN_TO_REQ &&
+            !has_report(*state, golden, KILN_VARIANT_CHECKED)) {
+            fail_msg("%s: the checked kernel counts no report", golden->name);
+        }
+    }
+}
+
 /* After all the compiles of the other tests. */
 static void compile_touches_neither_driver_nor_home(void **state)
 {
@@ -382,6 +453,7 @@ int main(void)
         cmocka_unit_test_prestate(entry_with_any_byte_changed_is_refused_field_51,
                                   &fixture),
         cmocka_unit_test_prestate(compile_costs_little_processor_time, &fixture),
+        cmocka_unit_test_prestate(plain_kernels_have_no_code_of_the_checks, &fixture),
         cmocka_unit_test_prestate(compile_touches_neither_driver_nor_home, &fixture),
     };
     int result = open_nvrtc(&fixture);

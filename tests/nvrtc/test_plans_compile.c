@@ -14,6 +14,7 @@
 #include "kiln/plan.h"
 
 #include "base/attr.h"
+#include "support/golden.h"
 
 static const char *const models[] = {
     "deepseek-v3.2.json", "deepseek-v4-flash.json", "deepseek-v4-pro.json",
@@ -125,6 +126,15 @@ static void build_model(struct kiln *kiln, const char *model,
     kiln_plan_finish(&plan);
 }
 
+static int setup_checked(void **state)
+{
+    struct kiln_options options = KILN_OPTIONS_INIT;
+
+    options.no_disk = true;
+    options.checked = true;
+    return kiln_create(&options, (struct kiln **)state, NULL) == KILN_OK ? 0 : -1;
+}
+
 static int setup(void **state)
 {
     struct kiln_options options = KILN_OPTIONS_INIT;
@@ -160,6 +170,23 @@ static void every_plan_compiles_for_every_target(void **state)
     assert_true(stats.n_compiled >= 100);
 }
 
+/* Of what they cost nothing is asked. */
+static void checked_kernels_compile_for_every_served_target(void **state)
+{
+    for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
+        const struct golden_shape *golden = &golden_shapes[i];
+
+        for (size_t j = 0; j < KI_COUNT_OF(served); j++) {
+            struct kiln_error err;
+
+            if (kiln_build(*state, golden->op, &golden->shape, served[j], &err) !=
+                KILN_OK) {
+                fail_msg("%s, %s: %s", golden->name, served[j], err.message);
+            }
+        }
+    }
+}
+
 static void seed_targets_are_served(void **state)
 {
     struct kiln_shape shape = {0};
@@ -182,6 +209,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(seed_targets_are_served, setup, teardown),
+        cmocka_unit_test_setup_teardown(checked_kernels_compile_for_every_served_target,
+                                        setup_checked, teardown),
         cmocka_unit_test_setup_teardown(every_plan_compiles_for_every_target, setup,
                                         teardown),
     };

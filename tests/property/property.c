@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random and edge cases of every op, from a seed, as many as asked for: each is computed by the
- * reference and by executing the emitted source on the CPU, and must give the same bytes. A case
+ * reference and by executing the emitted source on the CPU, and must give the same bytes; every
+ * second shape's kernel is the checked one, and must report the same. A case
  * that does not is made small and becomes a case file that `kiln run --on cpu` fails too.
  */
 #include <errno.h>
@@ -99,11 +100,15 @@ static char *write_case(const struct run *run, const struct property_case *c)
     return path;
 }
 
-static void print_again(const struct run *run, const char *path)
+static void print_again(const struct run *run, const struct property_case *c,
+                        const char *path)
 {
     (void)printf("again: kiln run %s --on cpu --seed %" PRIu64, path, run->cpu->seed);
     if (run->options.checker != NULL) {
         (void)printf(" --sanitize %s", run->options.checker);
+    }
+    if ((c->variant & KILN_VARIANT_CHECKED) != 0) {
+        (void)printf(" --checked");
     }
     if (run->options.replacement != NULL) {
         (void)printf(" --template %s", run->options.replacement);
@@ -123,7 +128,7 @@ static void report_failure(struct run *run, struct property_case *c, const char 
     (void)printf("from %" PRId64 " numbers to %" PRId64 ": %s\n", size,
                  property_case_size(c), small_why);
     char *path = write_case(run, c);
-    print_again(run, path);
+    print_again(run, c, path);
     (void)fflush(stdout);
     free(path);
 }
@@ -139,6 +144,7 @@ static int run_case(struct run *run, const struct random_case *random,
     char why[CPU_WHY_BYTES];
     struct property_case c;
     property_case_from(random, &c);
+    c.variant = tally->n_shapes % 2 == 0 ? KILN_VARIANT_CHECKED : 0;
     run->cpu->seed = random->seed % 1000000;
     enum property_outcome outcome = property_check(run->cpu, &c, ways, why);
     if (outcome == PROPERTY_HOLDS && !property_case_is_legal(&c)) {

@@ -36,6 +36,7 @@ static void settle(const struct property_case *c, struct cli_call *out)
     bool is_made = cli_call_init(out, c->info, &c->shape);
     assert(is_made);
     (void)is_made;
+    out->variant = c->variant;
     memcpy(out->extents, c->extents, sizeof(out->extents));
     for (size_t i = 0; i < c->info->n_args; i++) {
         const struct kiln_arg *arg = &c->info->args[i];

@@ -23,6 +23,7 @@ struct property_array {
 struct property_case {
     const struct kiln_op_info *info;
     struct kiln_shape shape;
+    uint32_t variant;                /* of the kernel: bits of enum kiln_variant */
     int64_t extents[KILN_N_EXTENTS]; /* those that an argument states; -1: it follows */
     struct property_array arrays[RANDOM_ARGS];
     bool given[RANDOM_ARGS]; /* counts */

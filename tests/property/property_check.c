@@ -2,8 +2,10 @@
 /* The reference once, the emitted source in some ways, and every byte compared. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "case_report.h"
 #include "property_check.h"
 #include "report.h"
 
@@ -58,10 +60,21 @@ static bool is_call_same(const struct cli_call *got, const struct cli_call *expe
     return true;
 }
 
-static enum property_outcome refer(struct cli_call *call, char why[CPU_WHY_BYTES])
+static bool is_checked(const struct cli_call *call)
+{
+    return (call->variant & KILN_VARIANT_CHECKED) != 0;
+}
+
+/* *report: what a checked call must report, the caller's for free; else NULL. */
+static enum property_outcome refer(struct cli_call *call, struct kiln_report **report,
+                                   char why[CPU_WHY_BYTES])
 {
     struct kiln_error err = {.status = KILN_OK};
-    if (kiln_reference(call->info->op, &call->shape, call->args, &err) != KILN_OK) {
+    *report = NULL;
+    enum kiln_status status =
+        is_checked(call) ? cli_report_learn(call, report, &err)
+                         : kiln_reference(call->info->op, &call->shape, call->args, &err);
+    if (status != KILN_OK) {
         cli_append(why, CPU_WHY_BYTES, "the reference refused: %s", err.message);
         return PROPERTY_REFUSED;
     }
@@ -69,25 +82,42 @@ static enum property_outcome refer(struct cli_call *call, char why[CPU_WHY_BYTES
                                                            : PROPERTY_HOLDS;
 }
 
+/* One way; `report` is NULL for a kernel that is not checked. */
+static enum property_outcome execute(struct cli_cpu *cpu, struct cli_call *got, int way,
+                                     const struct cli_call *expected,
+                                     const struct kiln_report *report,
+                                     char why[CPU_WHY_BYTES])
+{
+    cli_call_clear(got);
+    if (cli_cpu_try(cpu, got, way, got->info->name, why) != CLI_DONE) {
+        return why[0] == '\0' ? PROPERTY_BROKEN : PROPERTY_FAILS;
+    }
+    if (!is_call_same(got, expected, why)) {
+        return PROPERTY_FAILS;
+    }
+    return report == NULL || cli_report_is(got, report, why, CPU_WHY_BYTES)
+               ? PROPERTY_HOLDS
+               : PROPERTY_FAILS;
+}
+
 enum property_outcome property_check(struct cli_cpu *cpu, const struct property_case *c,
                                      unsigned ways, char why[CPU_WHY_BYTES])
 {
     struct cli_call expected, got;
+    struct kiln_report *report;
     why[0] = '\0';
     property_case_call(c, &expected);
     property_case_call(c, &got);
-    enum property_outcome outcome = refer(&expected, why);
+    enum property_outcome outcome = refer(&expected, &report, why);
+    if (report != NULL && cli_call_add_report(&got, expected.report_capacity) != NULL) {
+        outcome = PROPERTY_BROKEN;
+    }
     for (int way = 0; way < CLI_CPU_WAYS && outcome == PROPERTY_HOLDS; way++) {
-        if ((ways >> way & 1) == 0) {
-            continue;
-        }
-        cli_call_poison_outputs(&got);
-        if (cli_cpu_try(cpu, &got, way, c->info->name, why) != CLI_DONE) {
-            outcome = why[0] == '\0' ? PROPERTY_BROKEN : PROPERTY_FAILS;
-        } else if (!is_call_same(&got, &expected, why)) {
-            outcome = PROPERTY_FAILS;
+        if ((ways >> way & 1) != 0) {
+            outcome = execute(cpu, &got, way, &expected, report, why);
         }
     }
+    free(report);
     cli_call_finish(&expected);
     cli_call_finish(&got);
     return outcome;
@@ -97,8 +127,10 @@ char *property_check_text(const struct property_case *c)
 {
     char why[CPU_WHY_BYTES] = "";
     struct cli_call call;
+    struct kiln_report *report;
     property_case_call(c, &call);
-    (void)refer(&call, why);
+    (void)refer(&call, &report, why);
+    free(report);
     char *text = property_case_text(c, &call);
     cli_call_finish(&call);
     return text;

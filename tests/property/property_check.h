@@ -17,7 +17,8 @@ enum { PROPERTY_ALL_WAYS = (1 << CLI_CPU_WAYS) - 1 };
 
 /*
  * Executes the case in each way of the set and compares all that outputs, padding and guards
- * hold with what the reference left there. `why` says how it fails, or why it was refused.
+ * hold with what the reference left there, and what a checked kernel reports. `why` says how it
+ * fails, or why it was refused.
  */
 enum property_outcome property_check(struct cli_cpu *cpu, const struct property_case *c,
                                      unsigned ways, char why[CPU_WHY_BYTES]);

@@ -45,6 +45,55 @@ class RunOnCpu(CliTest):
             with self.subTest(checker):
                 self.run_all("--sanitize", checker)
 
+    def test_every_case_reports_what_the_reference_does_under_each_checker(self):
+        for checker in ("kiln", "address", "thread", "memory"):
+            with self.subTest(checker):
+                text = self.kiln("run", *CASES, "--on", "cpu", "--cache", self.cache,
+                                 "--sanitize", checker, "--checked")
+
+                self.assertEqual(text.splitlines()[-1], f"{len(CASES)} passed, 0 failed")
+
+    def assert_report_differs(self, op, right, wrong, case, message):
+        """A changed template computes what it should, and reports something else."""
+        text = inline(TEMPLATES / f"{op}.cu")[0].decode()
+        self.assertEqual(text.count(right), 1)
+        template = self.tmp / "wrong.cu"
+        template.write_text(text.replace(right, wrong))
+        path = self.write("case.json", case)
+        flags = ("--on", "cpu", "--cache", self.cache, "--template", template)
+
+        self.kiln("run", path, *flags)
+        lines = self.errors("run", path, *flags, "--checked", rc=1)
+
+        self.assertEqual(lines, [f"kiln: error: {path}: {message}"])
+
+    def test_what_the_reference_does_not_report_fails(self):
+        self.assert_report_differs(
+            "token_to_req", "\n    kiln_token_to_req(const __grid_constant__ args_t args)\n{",
+            "\n    kiln_token_to_req(const __grid_constant__ args_t args)\n{\n"
+            "if (kChecked && is_first_thread()) report(args.report, kReasonId, 3, 4, 5);",
+            {"op": "token_to_req", "shape": {"pad_req": 0},
+             "args": {"query_start_loc": [0, 1], "num_tokens": 1}},
+            "report[0]: expected no more, got token_to_req: row 3, column 4: "
+            "id that has no page: 5")
+
+    def test_what_a_kernel_does_not_report_fails(self):
+        self.assert_report_differs(
+            "global_topk", "    if (to == nullptr) {", "    if (reason == kReasonId) {",
+            {"op": "global_topk", "shape": {"topk": 2, "block_size": 2, "table_width": 1},
+             "args": {"topk_indices": [[0, -7]], "token_to_req": [0], "block_table": [[3]]}},
+            "report[0]: expected global_topk: row 0, column 1: id that has no page: -7, "
+            "got no more")
+
+    def test_header_that_a_kernel_writes_fails(self):
+        self.assert_report_differs(
+            "token_to_req", "\n    kiln_token_to_req(const __grid_constant__ args_t args)\n{",
+            "\n    kiln_token_to_req(const __grid_constant__ args_t args)\n{\n"
+            "if (kChecked && is_first_thread()) args.report->capacity = 9;",
+            {"op": "token_to_req", "shape": {"pad_req": 0},
+             "args": {"query_start_loc": [0, 1], "num_tokens": 1}},
+            "report: expected capacity 16, reserved 0, got 9, 0")
+
     def test_second_run_compiles_nothing(self):
         self.run_all()
         made = sorted(os.listdir(f"{self.cache}/cpu-v1"))

@@ -18,6 +18,9 @@
 
 enum { ROWS = 2, WIDTH = 60, STRIDE = 64, POISON = (int)0xa5a5a5a5 };
 
+/* A report takes the place of `out`: room for so many entries of so many words. */
+enum { CAPACITY = 25, HEADER_WORDS = 4, ENTRY_WORDS = 4 };
+
 /* What the kernels take. */
 struct probe_args {
     const int32_t *in;
@@ -68,6 +71,19 @@ static void add_array(struct probe *probe, const char *name, size_t offset, int3
     probe->launch.data[probe->launch.request.n_arrays++] = (unsigned char *)data;
 }
 
+/* It holds something before the launch, and is written; its header says CAPACITY. */
+static void make_report(struct probe *probe)
+{
+    struct kiln_simt_array *array = &probe->launch.arrays[1];
+
+    array->rows = HEADER_WORDS + CAPACITY * ENTRY_WORDS;
+    array->width = array->stride = 1;
+    array->data_bytes = array->rows * array->elem_bytes;
+    array->is_defined = 1;
+    probe->out[0] = probe->out[1] = probe->out[3] = 0;
+    probe->out[2] = CAPACITY;
+}
+
 static void probe_init(struct probe *probe, struct fixture *fixture,
                        enum cpu_checker checker, const char *kernel)
 {
@@ -96,6 +112,9 @@ static void probe_init(struct probe *probe, struct fixture *fixture,
     probe->launch.args = (unsigned char *)&probe->args;
     add_array(probe, "in", offsetof(struct probe_args, in), probe->in, false);
     add_array(probe, "out", offsetof(struct probe_args, out), probe->out, true);
+    if (strstr(kernel, "report") != NULL) {
+        make_report(probe);
+    }
 }
 
 /* The line of a kernel that is marked FAULT, as "name.cu:12"; at most 64 bytes. */
@@ -132,6 +151,12 @@ static const struct expected faults[] = {
     {"past_shared", CPU_CHECK_ADDRESS, "global-buffer-overflow"},
     {"writes_padding", CPU_CHECK_KILN, "writes out["},
     {"writes_padding", CPU_CHECK_ADDRESS, "use-after-poison"},
+    {"past_report", CPU_CHECK_KILN, "past its last element"},
+    {"past_report", CPU_CHECK_ADDRESS, "use-after-poison"},
+    {"report_without_atomic", CPU_CHECK_KILN, ": race: "},
+    {"report_without_atomic", CPU_CHECK_THREAD, "data race"},
+    {"report_entry_twice", CPU_CHECK_KILN, "wrote before"},
+    {"report_entry_twice", CPU_CHECK_THREAD, "data race"},
     {"before_begin", CPU_CHECK_KILN, "4 bytes before its first element"},
     {"before_begin", CPU_CHECK_ADDRESS, "use-after-poison"},
     {"store_then_scatter", CPU_CHECK_KILN, "wrote before"},
@@ -189,6 +214,7 @@ static const struct expected late_faults[] = {
      "was computed from memory that nobody wrote"},
     {"writes_input", CPU_CHECK_NONE, "in is an input, and was written: row 0, column 0"},
     {"before_begin", CPU_CHECK_NONE, "out was written before its first element"},
+    {"past_report", CPU_CHECK_NONE, "out was written after its end"},
 };
 
 static void late_faults_are_reported_with_their_element(void **state)
@@ -263,6 +289,40 @@ static void correct_kernels_pass_every_checker_in_any_order(void **state)
             check_results(&probe, kernels[i], checker);
             cpu_child_finish(&probe.child);
         }
+    }
+}
+
+/* All that was found is counted, and each entry is of another element. */
+static void check_report(const struct probe *probe, int checker)
+{
+    bool seen[ROWS][WIDTH] = {{false}};
+
+    assert_int_equal(probe->out[0], ROWS * WIDTH);
+    assert_int_equal(probe->out[2], CAPACITY);
+    for (int i = 0; i < CAPACITY; i++) {
+        const int32_t *entry = probe->out + HEADER_WORDS + i * ENTRY_WORDS;
+
+        if (entry[0] < 0 || entry[0] >= ROWS || entry[1] < 0 || entry[1] >= WIDTH ||
+            seen[entry[0]][entry[1]] || entry[2] != entry[0] * STRIDE + entry[1]) {
+            fail_msg("checker %d: entry %d: row %d, column %d, value %d", checker, i,
+                     entry[0], entry[1], entry[2]);
+        }
+        seen[entry[0]][entry[1]] = true;
+    }
+}
+
+static void report_is_counted_and_kept_under_every_checker(void **state)
+{
+    for (int checker = CPU_CHECK_KILN; checker <= CPU_CHECK_MEMORY; checker++) {
+        struct probe probe;
+
+        probe_init(&probe, *state, (enum cpu_checker)checker, "report");
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            make_report(&probe);
+            run_correct(&probe, "report", checker, seed * 4);
+            check_report(&probe, checker);
+        }
+        cpu_child_finish(&probe.child);
     }
 }
 
@@ -355,6 +415,7 @@ int main(void)
         cmocka_unit_test(each_fault_is_reported_with_its_line),
         cmocka_unit_test(late_faults_are_reported_with_their_element),
         cmocka_unit_test(correct_kernels_pass_every_checker_in_any_order),
+        cmocka_unit_test(report_is_counted_and_kept_under_every_checker),
         cmocka_unit_test(program_serves_again_after_a_fault),
         cmocka_unit_test(source_that_does_not_compile_is_an_error),
         cmocka_unit_test(program_is_compiled_once_and_found_again),

@@ -101,12 +101,30 @@ static void key_covers_every_byte_of_the_source_field_44(void **state)
 
         ki_text_init(&source, NULL);
         assert_int_equal(
-            ki_source_write(golden_shapes[i].op, &ident.shape, &source, NULL), KILN_OK);
+            ki_source_write(golden_shapes[i].op, &ident.shape, 0, &source, NULL),
+            KILN_OK);
         ki_hash(source.data, source.size, digest);
         ki_hash_hex(digest, hex);
         snprintf(line, sizeof line, "\nsource=%s\n", hex);
         assert_non_null(strstr(key.text, line));
         ki_text_finish(&source);
+    }
+}
+
+/* Two variants in one folder must not be taken for each other. */
+static void key_of_the_checked_variant_is_another(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
+        struct ki_ident ident = ident_of(&golden_shapes[i]);
+        struct ki_key plain = key_of(&ident);
+        struct ki_key checked;
+
+        ident.variant = KILN_VARIANT_CHECKED;
+        checked = key_of(&ident);
+        assert_non_null(strstr(plain.text, "\nchecked=0\n"));
+        assert_non_null(strstr(checked.text, "\nchecked=1\n"));
+        assert_memory_not_equal(plain.digest, checked.digest, sizeof plain.digest);
     }
 }
 
@@ -318,16 +336,19 @@ static void ident_equal_looks_at_op_target_and_shape(void **state)
     struct ki_ident op = one;
     struct ki_ident target = one;
     struct ki_ident shape = one;
+    struct ki_ident checked = one;
 
     op.op++;
     target.target.minor++;
     shape.shape.fields[KILN_SHAPE_FIELDS - 1]++;
+    checked.variant = KILN_VARIANT_CHECKED;
 
     (void)state;
     assert_true(ki_ident_equal(&one, &one));
     assert_false(ki_ident_equal(&one, &op));
     assert_false(ki_ident_equal(&one, &target));
     assert_false(ki_ident_equal(&one, &shape));
+    assert_false(ki_ident_equal(&one, &checked));
 }
 
 /* The table of kernels hashes it as words. */
@@ -336,7 +357,7 @@ static void ident_has_no_padding(void **state)
     struct ki_ident ident;
 
     (void)state;
-    assert_int_equal(sizeof ident, sizeof ident.op + sizeof ident.reserved +
+    assert_int_equal(sizeof ident, sizeof ident.op + sizeof ident.variant +
                                        sizeof ident.target + sizeof ident.shape);
 }
 
@@ -406,6 +427,7 @@ int main(void)
         cmocka_unit_test(key_text_is_lines_of_name_and_value),
         cmocka_unit_test(key_digest_is_that_of_the_text),
         cmocka_unit_test(key_covers_every_byte_of_the_source_field_44),
+        cmocka_unit_test(key_of_the_checked_variant_is_another),
         cmocka_unit_test(key_covers_the_compilers_options),
         cmocka_unit_test(key_holds_no_path_field_45),
         cmocka_unit_test(key_is_the_same_in_another_home_and_folder),

@@ -462,6 +462,48 @@ static void find_says_in_words_what_is_not_ready_field_13(void **state)
     assert_int_equal(fake_kiln_loads(fake), 0);
 }
 
+/* ---- the checked variant ------------------------------------------------------------ */
+
+static void checked_kiln_prepares_and_finds_checked_kernels(void **state)
+{
+    struct fake_kiln *fake = *state;
+    struct kiln_shape shape = fake_kiln_shape(512);
+    const struct kiln_kernel *kernel;
+    const struct kiln_kernel *found = NULL;
+    struct kiln_kernel_info info;
+
+    fake->options.checked = true;
+    assert_int_equal(fake_kiln_open(fake), KILN_OK);
+    assert_int_equal(fake_kiln_prepare(fake, 512, &kernel), KILN_OK);
+    assert_int_equal(kiln_find(fake->kiln, global_topk, &shape, &found, &fake->err),
+                     KILN_OK);
+
+    assert_ptr_equal(found, kernel);
+    kiln_kernel_get_info(kernel, &info);
+    assert_true(info.checked);
+    assert_false(info.from_cache);
+}
+
+/* On disk as in memory: neither kind is taken for the other. */
+static void checked_and_plain_kilns_share_a_folder(void **state)
+{
+    struct fake_kiln *fake = *state;
+    const struct kiln_kernel *kernel;
+
+    for (int turn = 0; turn < 4; turn++) {
+        struct kiln_kernel_info info;
+
+        fake->options.checked = turn % 2 != 0;
+        assert_int_equal(fake_kiln_open(fake), KILN_OK);
+        assert_int_equal(fake_kiln_prepare(fake, 512, &kernel), KILN_OK);
+        kiln_kernel_get_info(kernel, &info);
+        assert_int_equal(info.checked, fake->options.checked);
+        assert_int_equal(info.from_cache, turn >= 2);
+        fake_kiln_close(fake);
+    }
+    assert_int_equal(fake_kiln_entries(fake), 2);
+}
+
 /* ---- launch ------------------------------------------------------------------------- */
 
 static enum kiln_status launch_rows(struct fake_kiln *fake,
@@ -596,6 +638,7 @@ static void kernel_info_holds_the_facts_of_compiler_and_driver(void **state)
     assert_int_equal(info.local_bytes, FAKE_LOCAL_BYTES);
     assert_true(info.cubin_bytes > 0);
     assert_false(info.from_cache);
+    assert_false(info.checked);
     assert_true(info.build_ms >= 5);
 }
 
@@ -630,6 +673,8 @@ int main(void)
         CLOSED(prepare_refuses_more_kernels_than_the_cap_field_16),
         OPEN(child_after_fork_is_refused_and_leaves_the_driver_alone_field_50),
         OPEN(find_gives_what_was_prepared_without_any_call),
+        CLOSED(checked_kiln_prepares_and_finds_checked_kernels),
+        CLOSED(checked_and_plain_kilns_share_a_folder),
         OPEN(find_says_in_words_what_is_not_ready_field_13),
         OPEN(launch_is_one_driver_call_with_the_args_by_value),
         OPEN(launch_of_no_rows_makes_no_call),

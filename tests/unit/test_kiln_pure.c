@@ -26,20 +26,21 @@ static void emit_is_sized_like_snprintf(void **state)
     char small[16];
 
     (void)state;
-    assert_int_equal(kiln_emit_source(global_topk, &shape, NULL, 0, &whole, NULL),
+    assert_int_equal(kiln_emit_source(global_topk, &shape, 0, NULL, 0, &whole, NULL),
                      KILN_OK);
     text = malloc(whole + 1);
     assert_non_null(text);
-    assert_int_equal(kiln_emit_source(global_topk, &shape, text, whole + 1, &cut, NULL),
-                     KILN_OK);
+    assert_int_equal(
+        kiln_emit_source(global_topk, &shape, 0, text, whole + 1, &cut, NULL), KILN_OK);
     assert_int_equal(cut, whole);
     assert_int_equal(strlen(text), whole);
     assert_int_equal(
-        kiln_emit_source(global_topk, &shape, small, sizeof small, &cut, NULL), KILN_OK);
+        kiln_emit_source(global_topk, &shape, 0, small, sizeof small, &cut, NULL),
+        KILN_OK);
     assert_int_equal(cut, whole);
     assert_int_equal(strlen(small), sizeof small - 1);
     assert_memory_equal(small, text, sizeof small - 1);
-    assert_int_equal(kiln_emit_source(global_topk, &shape, text, whole, &cut, NULL),
+    assert_int_equal(kiln_emit_source(global_topk, &shape, 0, text, whole, &cut, NULL),
                      KILN_OK);
     assert_int_equal(strlen(text), whole - 1);
     free(text);
@@ -53,19 +54,22 @@ static void emit_refuses_what_has_no_source(void **state)
     char text[4] = "abc";
 
     (void)state;
-    assert_int_equal(kiln_emit_source(global_topk, &shape, text, 4, &size, &err),
+    assert_int_equal(kiln_emit_source(global_topk, &shape, 0, text, 4, &size, &err),
                      KILN_E_SHAPE);
     assert_non_null(strstr(err.message, "topk = 0"));
     shape = fake_kiln_shape(512);
-    assert_int_equal(kiln_emit_source(KILN_OP_STEP, &shape, text, 4, &size, NULL),
+    assert_int_equal(kiln_emit_source(KILN_OP_STEP, &shape, 0, text, 4, &size, NULL),
                      KILN_E_UNSUPPORTED);
-    assert_int_equal(kiln_emit_source((enum kiln_op)0, &shape, text, 4, &size, NULL),
+    assert_int_equal(kiln_emit_source((enum kiln_op)0, &shape, 0, text, 4, &size, NULL),
                      KILN_E_ARGUMENT);
-    assert_int_equal(kiln_emit_source(global_topk, NULL, text, 4, &size, NULL),
+    assert_int_equal(kiln_emit_source(global_topk, &shape, 2, text, 4, &size, &err),
                      KILN_E_ARGUMENT);
-    assert_int_equal(kiln_emit_source(global_topk, &shape, NULL, 4, &size, NULL),
+    assert_non_null(strstr(err.message, "variant = 2"));
+    assert_int_equal(kiln_emit_source(global_topk, NULL, 0, text, 4, &size, NULL),
                      KILN_E_ARGUMENT);
-    assert_int_equal(kiln_emit_source(global_topk, &shape, text, 4, NULL, NULL),
+    assert_int_equal(kiln_emit_source(global_topk, &shape, 0, NULL, 4, &size, NULL),
+                     KILN_E_ARGUMENT);
+    assert_int_equal(kiln_emit_source(global_topk, &shape, 0, text, 4, NULL, NULL),
                      KILN_E_ARGUMENT);
     assert_int_equal(size, 77);
     assert_string_equal(text, "abc");

@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { CAPACITY = 6, TOKENS = 3, POISON = 0x55555555 };
 
@@ -395,6 +396,183 @@ static void c128a_of_an_all_zero_batch_has_no_records_field_10(void **state)
     assert_int_equal(b.lens[1], 0);
 }
 
+static void check_reports(struct batch *b, const struct kiln_report_entry *want, size_t n)
+{
+    struct report_room room;
+
+    b->args.report = report_begin(&room);
+    run(b);
+    report_check(&room, want, n);
+}
+
+/* Records 2 and 3 of token 0 lie on a page of -1; prefill rows have no pages. */
+static void c128a_reports_pages_of_records(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_C128A_TOPK, 0, 2, KILN_REASON_PAGE, -1},
+        {KILN_OP_C128A_TOPK, 0, 3, KILN_REASON_PAGE, -1},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b, 1);
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.table[0] = 1073741823;
+    b.table[1] = 1073741824;
+    b.positions[0] = 11;
+    check_reports(&b,
+                  &(struct kiln_report_entry){KILN_OP_C128A_TOPK, 0, 2, KILN_REASON_PAGE,
+                                              1073741824},
+                  1);
+}
+
+/* Seven records are one too many for a row, five for a table of two pages. */
+static void c128a_reports_records_that_are_clipped(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_C128A_TOPK, 0, -1, KILN_REASON_LENGTH, 7},
+        {KILN_OP_C128A_TOPK, 1, -1, KILN_REASON_LENGTH, 5},
+        {KILN_OP_C128A_TOPK, 2, -1, KILN_REASON_LENGTH, 7},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b, 2);
+    b.shape.table_width = 2;
+    b.table[1] = 1;
+    b.positions[0] = 27;
+    b.positions[1] = 22;
+    b.positions[2] = 30;
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.positions[0] = 15;
+    b.positions[1] = -1;
+    b.positions[2] = 26;
+    check_reports(&b, NULL, 0);
+}
+
+static void c128a_reports_rows_past_the_active_width(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_C128A_TOPK, 0, -1, KILN_REASON_LENGTH, 4},
+        {KILN_OP_C128A_TOPK, 0, 2, KILN_REASON_PAGE, -1},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b, 1);
+    b.args.active_width = value(3);
+    b.positions[1] = 14;
+    b.positions[2] = INT64_MIN;
+    check_reports(&b, want, KI_COUNT_OF(want));
+}
+
+/* There it is one more than an int64 holds. */
+static void c128a_reports_the_records_of_the_greatest_position(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_C128A_TOPK, 0, -1, KILN_REASON_LENGTH, INT64_MAX},
+        {KILN_OP_C128A_TOPK, 1, -1, KILN_REASON_LENGTH, INT64_MAX},
+        {KILN_OP_C128A_TOPK, 2, -1, KILN_REASON_LENGTH, INT64_MAX},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b, 0);
+    b.shape.compress_ratio = 1;
+    b.positions[0] = b.positions[1] = INT64_MAX;
+    b.positions[2] = INT64_MAX - 1;
+    check_reports(&b, want, KI_COUNT_OF(want));
+}
+
+static void c128a_reports_requests_of_live_decode_rows(void **state)
+{
+    static const int32_t requests[] = {-1, 1, INT32_MIN, INT32_MAX};
+    struct batch b;
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(requests); i++) {
+        batch_init(&b, 1);
+        b.requests[0] = b.requests[1] = requests[i];
+        b.positions[0] = 1000;
+        check_reports(&b,
+                      &(struct kiln_report_entry){KILN_OP_C128A_TOPK, 0, -1,
+                                                  KILN_REASON_REQUEST, requests[i]},
+                      1);
+        b.positions[0] = -1;
+        check_reports(&b, NULL, 0);
+    }
+}
+
+static void c128a_reports_nothing_of_inert_rows(void **state)
+{
+    struct batch b;
+
+    (void)state;
+    batch_init(&b, 2);
+    b.args.slot_mapping = b.mapping;
+    b.args.live_tokens = value(1);
+    b.mapping[0] = -1;
+    b.requests[0] = 1 << 30;
+    b.positions[1] = b.positions[2] = 1000;
+    check_reports(&b, NULL, 0);
+}
+
+static void c128a_reports_each_count_once(void **state)
+{
+    static const struct kiln_report_entry over[] = {
+        {KILN_OP_C128A_TOPK, -1, -1, KILN_REASON_LIVE_TOKENS, TOKENS + 1},
+        {KILN_OP_C128A_TOPK, -1, -1, KILN_REASON_DECODE_TOKENS, INT32_MAX},
+        {KILN_OP_C128A_TOPK, -1, -1, KILN_REASON_ACTIVE_WIDTH, CAPACITY + 1},
+    };
+    static const struct kiln_report_entry below[] = {
+        {KILN_OP_C128A_TOPK, -1, -1, KILN_REASON_LIVE_TOKENS, -1},
+        {KILN_OP_C128A_TOPK, -1, -1, KILN_REASON_DECODE_TOKENS, -2},
+        {KILN_OP_C128A_TOPK, -1, -1, KILN_REASON_ACTIVE_WIDTH, INT32_MIN},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b, INT32_MAX);
+    b.table[1] = 1;
+    b.args.live_tokens = value(TOKENS + 1);
+    b.args.active_width = value(CAPACITY + 1);
+    check_reports(&b, over, KI_COUNT_OF(over));
+    b.args.num_tokens = 0;
+    check_reports(&b, NULL, 0);
+    batch_init(&b, -2);
+    b.args.live_tokens = value(-1);
+    b.args.active_width = value(INT32_MIN);
+    check_reports(&b, below, KI_COUNT_OF(below));
+    batch_init(&b, 0);
+    b.args.live_tokens = value(TOKENS);
+    b.args.active_width = value(CAPACITY);
+    check_reports(&b, NULL, 0);
+}
+
+/* One page of two records for each of two ranks: records 0 and 2, 1 and 3. Record 4 is
+ * past it and rank 0's, 5 rank 1's. */
+static void c128a_reports_what_a_rank_owns(void **state)
+{
+    (void)state;
+    for (int32_t rank = 0; rank < 2; rank++) {
+        const struct kiln_report_entry want[] = {
+            {KILN_OP_C128A_TOPK, 0, rank, KILN_REASON_PAGE, -9},
+            {KILN_OP_C128A_TOPK, 0, rank + 2, KILN_REASON_PAGE, -9},
+            {KILN_OP_C128A_TOPK, 0, -1, KILN_REASON_LENGTH, 5},
+        };
+        struct batch b;
+        batch_init(&b, 1);
+        b.shape.dcp_world = 2;
+        b.shape.table_width = 1;
+        b.args.dcp_rank = rank;
+        b.args.slot_mapping = b.mapping;
+        b.mapping[0] = -1;
+        b.table[0] = -9;
+        b.positions[0] = 20;
+        check_reports(&b, want, rank == 0 ? 3 : 2);
+    }
+}
+
 static void c128a_refuses_wrong_shapes_and_arguments(void **state)
 {
     struct kiln_error err = {0};
@@ -440,6 +618,14 @@ int main(void)
         cmocka_unit_test(c128a_rank_keeps_its_records_compacted),
         cmocka_unit_test(c128a_takes_the_greatest_table),
         cmocka_unit_test(c128a_of_an_all_zero_batch_has_no_records_field_10),
+        cmocka_unit_test(c128a_reports_pages_of_records),
+        cmocka_unit_test(c128a_reports_records_that_are_clipped),
+        cmocka_unit_test(c128a_reports_rows_past_the_active_width),
+        cmocka_unit_test(c128a_reports_the_records_of_the_greatest_position),
+        cmocka_unit_test(c128a_reports_requests_of_live_decode_rows),
+        cmocka_unit_test(c128a_reports_nothing_of_inert_rows),
+        cmocka_unit_test(c128a_reports_each_count_once),
+        cmocka_unit_test(c128a_reports_what_a_rank_owns),
         cmocka_unit_test(c128a_refuses_wrong_shapes_and_arguments),
         cmocka_unit_test(c128a_equals_the_given_cases),
     };

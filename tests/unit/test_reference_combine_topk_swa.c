@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOPK = 2, WINDOW = 3, WIDTH = 8, TOKENS = 2, POISON = 0x55555555 };
 
@@ -450,6 +451,116 @@ static void combine_refuses_wrong_shapes_and_arguments(void **state)
     assert_non_null(strstr(err.message, "workspace_rows"));
 }
 
+/* What a chunk's rows report; the entries that are FOUND. */
+#define ASSERT_REPORT(c, ...)                                                            \
+    do {                                                                                 \
+        const struct kiln_report_entry want[] = {__VA_ARGS__};                           \
+        struct report_room room;                                                         \
+        (c)->args.report = report_begin(&room);                                          \
+        run(c);                                                                          \
+        report_check(&room, want, KI_COUNT_OF(want));                                    \
+    } while (0)
+
+#define FOUND(reason, row, column, value)                                                \
+    {                                                                                    \
+        KILN_OP_COMBINE_TOPK_SWA, (row), (column), KILN_REASON_##reason, (value)         \
+    }
+
+static void assert_no_report(struct chunk *c)
+{
+    struct report_room room;
+
+    c->args.report = report_begin(&room);
+    run(c);
+    assert_int_equal(room.report.n_found, 0);
+}
+
+/* The workspace has 40 rows of records; -1 is no id, and not worth an entry. */
+static void combine_reports_ids_outside_the_workspace(void **state)
+{
+    struct chunk c;
+
+    (void)state;
+    chunk_init(&c);
+    c.ids[0][0] = -1;
+    c.ids[0][1] = 39;
+    assert_no_report(&c);
+
+    c.ids[0][1] = 40;
+    c.ids[1][0] = -2;
+    c.ids[1][1] = INT32_MIN;
+    ASSERT_REPORT(&c, FOUND(ID, 0, 1, 40), FOUND(ID, 1, 0, -2),
+                  FOUND(ID, 1, 1, INT32_MIN));
+    c.args.swa_base = value(-7);
+    c.ids[0][1] = 0;
+    c.ids[1][0] = c.ids[1][1] = INT32_MAX;
+    ASSERT_REPORT(&c, FOUND(ID, 0, 1, 0), FOUND(ID, 1, 0, INT32_MAX),
+                  FOUND(ID, 1, 1, INT32_MAX));
+}
+
+/* Position 9 has two complete records of four tokens, and one of eight. */
+static void combine_reports_no_ids_past_the_complete_records(void **state)
+{
+    struct chunk c;
+
+    (void)state;
+    chunk_init(&c);
+    c.shape.compress_ratio = 8;
+    c.ids[0][1] = c.ids[1][1] = -2;
+    assert_no_report(&c);
+    c.shape.compress_ratio = 0;
+    c.ids[0][0] = -2;
+    assert_no_report(&c);
+}
+
+/* Three image columns, so that up to six positions are kept. */
+static void combine_reports_windows_that_are_cut(void **state)
+{
+    struct chunk c;
+
+    (void)state;
+    chunk_init(&c);
+    add_images(&c, 5, 0);
+    assert_no_report(&c);
+    add_images(&c, 6, 0);
+    ASSERT_REPORT(&c, FOUND(LENGTH, 0, -1, 7));
+    add_images(&c, 5, 9);
+    ASSERT_REPORT(&c, FOUND(LENGTH, 0, -1, 7)); /* up to position 10, the last */
+    c.shape.image_width = 0;
+    assert_no_report(&c);
+}
+
+/* A token of no request, and one that stands before its sequence. */
+static void combine_reports_nothing_of_inert_rows(void **state)
+{
+    struct chunk c;
+
+    (void)state;
+    chunk_init(&c);
+    add_images(&c, 9, 9);
+    memset(c.ids, 0x80, sizeof c.ids);
+    c.starts[2] = 51;
+    c.seq_lens[1] = 0;
+    assert_no_report(&c);
+    c.args.num_requests = 0;
+    assert_no_report(&c);
+}
+
+static void combine_results_are_the_same_without_a_report(void **state)
+{
+    static const int32_t row[] = {-1, 100, 142, 143, 144};
+    struct chunk c;
+
+    (void)state;
+    chunk_init(&c);
+    c.ids[0][0] = -2;
+    ASSERT_REPORT(&c, FOUND(ID, 0, 0, -2));
+    assert_row(&c, 0, "with a report", row, 5);
+    c.args.report = NULL;
+    run(&c);
+    assert_row(&c, 0, "without", row, 5);
+}
+
 static void combine_equals_the_given_cases(void **state)
 {
     (void)state;
@@ -482,6 +593,11 @@ int main(void)
         cmocka_unit_test(combine_reads_the_base_from_memory),
         cmocka_unit_test(combine_of_an_all_zero_batch_is_inert_field_10),
         cmocka_unit_test(combine_refuses_wrong_shapes_and_arguments),
+        cmocka_unit_test(combine_reports_ids_outside_the_workspace),
+        cmocka_unit_test(combine_reports_no_ids_past_the_complete_records),
+        cmocka_unit_test(combine_reports_windows_that_are_cut),
+        cmocka_unit_test(combine_reports_nothing_of_inert_rows),
+        cmocka_unit_test(combine_results_are_the_same_without_a_report),
         cmocka_unit_test(combine_equals_the_given_cases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOKENS = 8, REQUESTS = 2 };
 
@@ -332,6 +333,107 @@ static void compressed_slots_of_given_cases_are_the_expected(void **state)
     }
 }
 
+static void check_reports(struct batch *b, const struct kiln_report_entry *want, size_t n)
+{
+    struct report_room room;
+
+    b->args.report = report_begin(&room);
+    run(b);
+    report_check(&room, want, n);
+}
+
+/* Only record 1 of each request is completed here. */
+static void compressed_slots_reports_pages(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_COMPRESSED_SLOTS, 3, -1, KILN_REASON_PAGE, INT32_MIN},
+        {KILN_OP_COMPRESSED_SLOTS, 7, -1, KILN_REASON_PAGE, -1},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    check_reports(&b, NULL, 0);
+    b.table[0][0] = INT32_MIN;
+    b.table[0][1] = b.table[0][2] = -5;
+    b.table[1][0] = -1;
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.table[0][0] = b.table[1][0] = INT32_MAX;
+    check_reports(&b, NULL, 0);
+}
+
+/* At a ratio of 1 tokens 2-5 complete the records 6-9, of which pages hold 6. */
+static void compressed_slots_reports_records_past_the_table(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_COMPRESSED_SLOTS, 2, -1, KILN_REASON_ID, 6},
+        {KILN_OP_COMPRESSED_SLOTS, 3, -1, KILN_REASON_ID, 7},
+        {KILN_OP_COMPRESSED_SLOTS, 4, -1, KILN_REASON_ID, 8},
+        {KILN_OP_COMPRESSED_SLOTS, 5, -1, KILN_REASON_ID, 9},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    b.shape.compress_ratio = 1;
+    b.seq_lens[1] = 2;
+    check_reports(&b, want, KI_COUNT_OF(want));
+}
+
+static void compressed_slots_reports_requests_without_a_row(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_COMPRESSED_SLOTS, 7, -1, KILN_REASON_REQUEST, 1},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    b.args.table_rows = 1;
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.seq_lens[1] = -1;
+    check_reports(&b, NULL, 0);
+}
+
+static void compressed_slots_reports_nothing_of_tokens_that_write_nothing(void **state)
+{
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    b.args.own_slots = b.own;
+    b.own[3] = b.own[7] = -1;
+    b.table[0][0] = -1;
+    b.args.table_rows = 1;
+    check_reports(&b, NULL, 0);
+    b.args.own_slots = NULL;
+    b.args.num_tokens = 3;
+    check_reports(&b, NULL, 0);
+    b.args.num_tokens = 0;
+    check_reports(&b, NULL, 0);
+}
+
+/* Record 1 is rank 1's, so is record 7, past one page of two for each of two ranks. */
+static void compressed_slots_reports_what_a_rank_owns(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_COMPRESSED_SLOTS, 3, -1, KILN_REASON_PAGE, -4},
+        {KILN_OP_COMPRESSED_SLOTS, 7, -1, KILN_REASON_ID, 7},
+    };
+
+    (void)state;
+    for (int32_t rank = 0; rank < 2; rank++) {
+        struct batch b;
+        batch_init(&b);
+        b.shape.dcp_world = 2;
+        b.shape.table_width = 1;
+        b.args.dcp_rank = rank;
+        b.table[0][0] = -4;
+        b.seq_lens[1] = 32;
+        check_reports(&b, want, rank == 0 ? 0 : 2);
+    }
+}
+
 static void compressed_slots_refuses_what_is_wrong_by_name(void **state)
 {
     static const struct {
@@ -382,6 +484,11 @@ int main(void)
         cmocka_unit_test(compressed_slots_of_the_longest_request_are_exact),
         cmocka_unit_test(compressed_slots_of_no_tokens_touch_nothing),
         cmocka_unit_test(compressed_slots_of_given_cases_are_the_expected),
+        cmocka_unit_test(compressed_slots_reports_pages),
+        cmocka_unit_test(compressed_slots_reports_records_past_the_table),
+        cmocka_unit_test(compressed_slots_reports_requests_without_a_row),
+        cmocka_unit_test(compressed_slots_reports_nothing_of_tokens_that_write_nothing),
+        cmocka_unit_test(compressed_slots_reports_what_a_rank_owns),
         cmocka_unit_test(compressed_slots_refuses_what_is_wrong_by_name),
     };
 

@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { REQUESTS = 4, POISON = 0x55555555 };
 
@@ -191,6 +192,66 @@ static void gather_lens_of_no_requests_need_no_arrays(void **state)
     assert_int_equal(b.lens[0], POISON);
 }
 
+static void check_reports(struct batch *b, const struct kiln_report_entry *want, size_t n)
+{
+    struct report_room room;
+
+    b->args.report = report_begin(&room);
+    run(b);
+    report_check(&room, want, n);
+}
+
+static void gather_lens_reports_a_first_request_out_of_range(void **state)
+{
+    static const int32_t firsts[] = {INT32_MIN, -1, REQUESTS + 1, INT32_MAX};
+    struct batch b;
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(firsts); i++) {
+        const struct kiln_report_entry want = {KILN_OP_GATHER_LENS, -1, -1,
+                                               KILN_REASON_FIRST_REQUEST, firsts[i]};
+        batch_init(&b);
+        b.args.first_request =
+            (struct kiln_count){.value = firsts[i], .kind = KILN_COUNT_VALUE};
+        check_reports(&b, &want, 1);
+        b.args.first_request =
+            (struct kiln_count){.address = &firsts[i], .kind = KILN_COUNT_DEVICE};
+        check_reports(&b, &want, 1);
+        b.args.num_requests = 0;
+        check_reports(&b, NULL, 0);
+    }
+    for (int32_t first = 0; first <= REQUESTS; first++) {
+        batch_init(&b);
+        b.args.first_request =
+            (struct kiln_count){.value = first, .kind = KILN_COUNT_VALUE};
+        check_reports(&b, NULL, 0);
+    }
+}
+
+/* Requests 1 and 3 are rows 0 and 2; request 0, as long, decodes. */
+static void gather_lens_reports_a_sum_past_int32(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_GATHER_LENS, 0, -1, KILN_REASON_LENGTH, INT64_C(2147483648)},
+        {KILN_OP_GATHER_LENS, 2, -1, KILN_REASON_LENGTH, INT64_C(2147483648)},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    memcpy(b.start, (int32_t[]){INT32_MIN, 0, INT32_MAX - 2, INT32_MAX - 2, INT32_MAX},
+           sizeof(b.start));
+    b.shape.window = INT32_MAX;
+    b.seq_lens[1] = INT32_MAX;
+    b.seq_lens[2] = INT32_MAX;
+    b.seq_lens[3] = INT32_MAX;
+    b.args.replay_start = b.replay;
+    b.replay[3] = INT32_MIN;
+    b.replay[1] = -1;
+    b.args.first_request = (struct kiln_count){.value = 1, .kind = KILN_COUNT_VALUE};
+    check_reports(&b, want, KI_COUNT_OF(want));
+}
+
 static void gather_lens_refuses_no_window(void **state)
 {
     struct kiln_error err = {0};
@@ -223,6 +284,8 @@ int main(void)
         cmocka_unit_test(gather_lens_begin_with_the_first_request_field_28),
         cmocka_unit_test(gather_lens_at_the_extremes_never_wrap),
         cmocka_unit_test(gather_lens_of_no_requests_need_no_arrays),
+        cmocka_unit_test(gather_lens_reports_a_first_request_out_of_range),
+        cmocka_unit_test(gather_lens_reports_a_sum_past_int32),
         cmocka_unit_test(gather_lens_refuses_no_window),
         cmocka_unit_test(gather_lens_equal_the_given_cases),
     };

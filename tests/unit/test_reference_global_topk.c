@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOPK = 4, POISON = 0x55555555 };
 
@@ -310,6 +311,130 @@ static void global_topk_takes_a_world_whose_span_passes_int32(void **state)
     assert_row(&row, "world", want, 2);
 }
 
+static void check_reports(struct row *row, const struct kiln_report_entry *want, size_t n)
+{
+    struct report_room room;
+
+    row->args.report = report_begin(&room);
+    run(row);
+    report_check(&room, want, n);
+}
+
+static void global_topk_reports_ids_and_pages(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_GLOBAL_TOPK, 0, 0, KILN_REASON_ID, INT32_MIN},
+        {KILN_OP_GLOBAL_TOPK, 0, 2, KILN_REASON_ID, 8},
+        {KILN_OP_GLOBAL_TOPK, 0, 3, KILN_REASON_PAGE, -3},
+    };
+    struct row row;
+
+    (void)state;
+    row_init(&row);
+    row.table[1] = -3;
+    memcpy(row.picks, (int32_t[]){INT32_MIN, -1, 8, 7}, sizeof(row.picks));
+    check_reports(&row, want, KI_COUNT_OF(want));
+
+    assert_inert(&row, "reported");
+}
+
+static void global_topk_reports_the_first_page_too_far(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_GLOBAL_TOPK, 0, 1, KILN_REASON_PAGE, 536870912},
+        {KILN_OP_GLOBAL_TOPK, 0, 3, KILN_REASON_PAGE, 536870912},
+    };
+    struct row row;
+
+    (void)state;
+    row_init(&row);
+    row.table[0] = 536870911;
+    row.table[1] = 536870912;
+    check_reports(&row, want, KI_COUNT_OF(want));
+    memcpy(row.picks, (int32_t[]){-1, -2, -1, -1}, sizeof(row.picks));
+    check_reports(
+        &row, &(struct kiln_report_entry){KILN_OP_GLOBAL_TOPK, 0, 1, KILN_REASON_ID, -2},
+        1);
+}
+
+static void global_topk_reports_a_request_and_no_more_of_its_row(void **state)
+{
+    static const int32_t requests[] = {-1, 2, INT32_MIN, INT32_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(requests); i++) {
+        struct row row;
+        row_init(&row);
+        row.request = requests[i];
+        row.picks[0] = INT32_MAX;
+        check_reports(&row,
+                      &(struct kiln_report_entry){KILN_OP_GLOBAL_TOPK, 0, -1,
+                                                  KILN_REASON_REQUEST, requests[i]},
+                      1);
+    }
+}
+
+static void global_topk_reports_nothing_of_inert_rows(void **state)
+{
+    struct row row;
+
+    (void)state;
+    row_init(&row);
+    row.valid = 0;
+    row.request = 1 << 30;
+    row.args.is_valid_token = &row.valid;
+    check_reports(&row, NULL, 0);
+    row_init(&row);
+    row.picks[0] = INT32_MAX;
+    row.args.live_tokens = (struct kiln_count){.value = 0, .kind = KILN_COUNT_VALUE};
+    check_reports(&row, NULL, 0);
+}
+
+static void global_topk_reports_a_count_once(void **state)
+{
+    static const int32_t counts[] = {INT32_MIN, -1, 2, INT32_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(counts); i++) {
+        const struct kiln_report_entry want = {KILN_OP_GLOBAL_TOPK, -1, -1,
+                                               KILN_REASON_LIVE_TOKENS, counts[i]};
+        struct row row;
+        row_init(&row);
+        row.args.live_tokens =
+            (struct kiln_count){.value = counts[i], .kind = KILN_COUNT_VALUE};
+        check_reports(&row, &want, 1);
+        row.args.live_tokens =
+            (struct kiln_count){.address = &counts[i], .kind = KILN_COUNT_DEVICE};
+        check_reports(&row, &want, 1);
+        row.args.num_tokens = 0;
+        check_reports(&row, NULL, 0);
+    }
+}
+
+/* 16 and 18 are past both pages: rank 0's and rank 1's. So is 10, on a page. */
+static void global_topk_reports_what_a_rank_owns(void **state)
+{
+    static const struct kiln_report_entry want[2][3] = {
+        {{KILN_OP_GLOBAL_TOPK, 0, 0, KILN_REASON_ID, -7},
+         {KILN_OP_GLOBAL_TOPK, 0, 1, KILN_REASON_ID, 16}},
+        {{KILN_OP_GLOBAL_TOPK, 0, 0, KILN_REASON_ID, -7},
+         {KILN_OP_GLOBAL_TOPK, 0, 2, KILN_REASON_ID, 18},
+         {KILN_OP_GLOBAL_TOPK, 0, 3, KILN_REASON_PAGE, -5}},
+    };
+
+    (void)state;
+    for (int32_t rank = 0; rank < 2; rank++) {
+        struct row row;
+        row_init(&row);
+        row.shape.dcp_world = 2;
+        row.shape.dcp_interleave = 2;
+        row.args.dcp_rank = rank;
+        row.table[1] = -5;
+        memcpy(row.picks, (int32_t[]){-7, 16, 18, 10}, sizeof(row.picks));
+        check_reports(&row, want[rank], rank == 0 ? 2 : 3);
+    }
+}
+
 static void global_topk_refuses_a_wrong_shape(void **state)
 {
     struct kiln_error err = {0};
@@ -368,6 +493,12 @@ int main(void)
         cmocka_unit_test(global_topk_compacts_what_a_rank_owns),
         cmocka_unit_test(global_topk_drops_unusable_pages_of_a_rank),
         cmocka_unit_test(global_topk_takes_a_world_whose_span_passes_int32),
+        cmocka_unit_test(global_topk_reports_ids_and_pages),
+        cmocka_unit_test(global_topk_reports_the_first_page_too_far),
+        cmocka_unit_test(global_topk_reports_a_request_and_no_more_of_its_row),
+        cmocka_unit_test(global_topk_reports_nothing_of_inert_rows),
+        cmocka_unit_test(global_topk_reports_a_count_once),
+        cmocka_unit_test(global_topk_reports_what_a_rank_owns),
         cmocka_unit_test(global_topk_refuses_a_wrong_shape),
         cmocka_unit_test(global_topk_refuses_wrong_arguments),
         cmocka_unit_test(global_topk_equals_the_given_cases),

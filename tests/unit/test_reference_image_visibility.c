@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOKENS = 8, REQUESTS = 2, SPANS = 3, POISON = 0x55555555 };
 
@@ -241,6 +242,67 @@ static void image_visibility_of_no_tokens_touches_nothing(void **state)
     assert_int_equal(b.right[0], POISON);
 }
 
+static void check_reports(struct batch *b, const struct kiln_report_entry *want, size_t n)
+{
+    struct report_room room;
+
+    b->args.report = report_begin(&room);
+    run(b);
+    report_check(&room, want, n);
+}
+
+/* Position 14 is one past the begin of its span and six before its end. */
+static void image_visibility_reports_what_the_width_cuts(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_IMAGE_VISIBILITY, 3, 1, KILN_REASON_LENGTH, 7},
+        {KILN_OP_IMAGE_VISIBILITY, 4, 1, KILN_REASON_LENGTH, 6},
+    };
+    static const struct kiln_report_entry narrow[] = {
+        {KILN_OP_IMAGE_VISIBILITY, 1, 1, KILN_REASON_LENGTH, 2},
+        {KILN_OP_IMAGE_VISIBILITY, 2, 0, KILN_REASON_LENGTH, 1},
+        {KILN_OP_IMAGE_VISIBILITY, 3, 1, KILN_REASON_LENGTH, 7},
+        {KILN_OP_IMAGE_VISIBILITY, 4, 0, KILN_REASON_LENGTH, 1},
+        {KILN_OP_IMAGE_VISIBILITY, 4, 1, KILN_REASON_LENGTH, 6},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    check_reports(&b, NULL, 0);
+    b.shape.image_width = 5;
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.shape.image_width = 1;
+    check_reports(&b, narrow, KI_COUNT_OF(narrow));
+    b.args.first_token = 4;
+    check_reports(&b, &narrow[3], 2);
+    b.seq_lens[0] = -1;
+    check_reports(&b, NULL, 0);
+}
+
+/* Of requests without tokens too, once each. */
+static void image_visibility_reports_bounds(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_IMAGE_VISIBILITY, 0, -1, KILN_REASON_SPANS, -1},
+        {KILN_OP_IMAGE_VISIBILITY, 2, -1, KILN_REASON_SPANS, SPANS + 1},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    b.span_start[0] = -1;
+    b.span_start[2] = SPANS + 1;
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.args.first_token = TOKENS;
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.args.num_requests = 0;
+    check_reports(&b, NULL, 0);
+    b.args.num_requests = REQUESTS;
+    b.args.num_tokens = 0;
+    check_reports(&b, NULL, 0);
+}
+
 static void image_visibility_refuses_a_width_of_0(void **state)
 {
     struct kiln_error err = {0};
@@ -276,6 +338,8 @@ int main(void)
         cmocka_unit_test(image_visibility_clamps_where_spans_start),
         cmocka_unit_test(image_visibility_at_the_extremes_is_exact),
         cmocka_unit_test(image_visibility_of_no_tokens_touches_nothing),
+        cmocka_unit_test(image_visibility_reports_what_the_width_cuts),
+        cmocka_unit_test(image_visibility_reports_bounds),
         cmocka_unit_test(image_visibility_refuses_a_width_of_0),
         cmocka_unit_test(image_visibility_equals_the_given_cases),
     };

@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOKENS = 5 };
 
@@ -79,6 +80,34 @@ static void is_valid_token_is_live_and_mapped_field_28(void **state)
     }
 }
 
+static void is_valid_token_reports_a_count_out_of_range(void **state)
+{
+    static const int32_t counts[] = {INT32_MIN, -1, TOKENS + 1, INT32_MAX, 0, TOKENS};
+    const struct kiln_is_valid_token_shape shape = {.dcp_world = 1};
+    struct kiln_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(counts); i++) {
+        const struct kiln_report_entry want = {KILN_OP_IS_VALID_TOKEN, -1, -1,
+                                               KILN_REASON_LIVE_TOKENS, counts[i]};
+        uint8_t out[TOKENS];
+        struct report_room room;
+        struct kiln_is_valid_token_args args = {
+            .slot_mapping = mapping,
+            .is_valid_token = out,
+            .live_tokens = {.address = &counts[i], .kind = KILN_COUNT_DEVICE},
+            .num_tokens = TOKENS,
+            .report = report_begin(&room),
+        };
+        assert_int_equal(kiln_reference_is_valid_token(&shape, &args, &err), KILN_OK);
+        report_check(&room, &want, i < 4 ? 1 : 0);
+        args.num_tokens = 0;
+        args.report = report_begin(&room);
+        assert_int_equal(kiln_reference_is_valid_token(&shape, &args, &err), KILN_OK);
+        report_check(&room, NULL, 0);
+    }
+}
+
 static void is_valid_token_refuses_no_ranks(void **state)
 {
     const struct kiln_is_valid_token_shape shape = {.dcp_world = 0};
@@ -102,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_valid_token_is_live_and_mapped_field_28),
+        cmocka_unit_test(is_valid_token_reports_a_count_out_of_range),
         cmocka_unit_test(is_valid_token_refuses_no_ranks),
         cmocka_unit_test(is_valid_token_equals_the_given_cases),
     };

@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOPK = 5, TOKENS = 2, REQUESTS = 2, POISON = 0x55555555 };
 
@@ -354,6 +355,152 @@ static void assert_refused(const struct batch *b, const char *word)
     }
 }
 
+static void check_reports(struct batch *b, const struct kiln_report_entry *want, size_t n)
+{
+    struct report_room room;
+
+    b->args.report = report_begin(&room);
+    run(b);
+    report_check(&room, want, n);
+}
+
+/* 6 is past the three pages of two; id 2 lies on a page of -1. */
+static void req_to_global_reports_ids_and_pages(void **state)
+{
+    static const int32_t ids[TOPK] = {-1, INT32_MIN, INT32_MAX, 6, 2};
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_REQ_TO_GLOBAL, 0, 1, KILN_REASON_ID, INT32_MIN},
+        {KILN_OP_REQ_TO_GLOBAL, 0, 2, KILN_REASON_ID, INT32_MAX},
+        {KILN_OP_REQ_TO_GLOBAL, 0, 3, KILN_REASON_ID, 6},
+        {KILN_OP_REQ_TO_GLOBAL, 0, 4, KILN_REASON_PAGE, -1},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    memcpy(b.ids[0], ids, sizeof(ids));
+    check_reports(&b, want, KI_COUNT_OF(want));
+
+    assert_row(&b, 0, nothing, 0);
+}
+
+static void req_to_global_reports_indices_past_int32(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_REQ_TO_GLOBAL, 1, 0, KILN_REASON_RANGE, INT64_C(2147483651)},
+        {KILN_OP_REQ_TO_GLOBAL, 1, 1, KILN_REASON_RANGE, INT64_C(2147483650)},
+        {KILN_OP_REQ_TO_GLOBAL, 1, 3, KILN_REASON_RANGE, INT64_C(10737418235)},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    b.args.live_tokens = (struct kiln_count){.value = TOKENS, .kind = KILN_COUNT_VALUE};
+    memset(b.ids[0], -1, sizeof(b.ids[0]));
+    memcpy(b.ids[1], (int32_t[]){5, 4, -1, 2, 1}, sizeof(b.ids[1]));
+    memcpy(b.table[1], (int32_t[]){429496729, INT32_MAX, 429496730}, sizeof(b.table[1]));
+    check_reports(&b, want, KI_COUNT_OF(want));
+}
+
+/* Token 0 is a prefill token: its pages do not matter. Token 1 decodes. */
+static void req_to_global_reports_indices_of_a_workspace(void **state)
+{
+    static const struct kiln_report_entry want[] = {
+        {KILN_OP_REQ_TO_GLOBAL, 0, 1, KILN_REASON_RANGE, -3},
+        {KILN_OP_REQ_TO_GLOBAL, 0, 2, KILN_REASON_RANGE, -2},
+        {KILN_OP_REQ_TO_GLOBAL, 0, 3, KILN_REASON_ID, 6},
+        {KILN_OP_REQ_TO_GLOBAL, 1, 0, KILN_REASON_PAGE, INT32_MIN},
+    };
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    use_workspace(&b);
+    b.workspace[0] = -4;
+    b.table[1][2] = INT32_MIN;
+    memcpy(b.ids[0], (int32_t[]){4, 1, 2, 6, 5}, sizeof(b.ids[0]));
+    memcpy(b.ids[1], (int32_t[]){5, -1, 3, 2, 1}, sizeof(b.ids[1]));
+    check_reports(&b, want, KI_COUNT_OF(want));
+    b.workspace[0] = INT32_MAX - 4;
+    check_reports(
+        &b,
+        (struct kiln_report_entry[]){
+            {KILN_OP_REQ_TO_GLOBAL, 0, 3, KILN_REASON_ID, 6},
+            {KILN_OP_REQ_TO_GLOBAL, 0, 4, KILN_REASON_RANGE, INT64_C(2147483648)},
+            {KILN_OP_REQ_TO_GLOBAL, 1, 0, KILN_REASON_PAGE, INT32_MIN}},
+        3);
+}
+
+static void req_to_global_reports_requests_of_live_rows(void **state)
+{
+    static const int32_t requests[] = {-1, REQUESTS, INT32_MIN, INT32_MAX};
+    struct batch b;
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(requests); i++) {
+        batch_init(&b);
+        b.requests[1] = requests[i];
+        b.ids[0][2] = b.ids[1][0] = -1;
+        b.args.is_valid_token = b.valid;
+        check_reports(&b,
+                      &(struct kiln_report_entry){KILN_OP_REQ_TO_GLOBAL, 1, -1,
+                                                  KILN_REASON_REQUEST, requests[i]},
+                      1);
+        b.valid[1] = 0;
+        check_reports(&b, NULL, 0);
+    }
+    batch_init(&b);
+    use_workspace(&b);
+    b.args.num_requests = 1;
+    check_reports(
+        &b,
+        &(struct kiln_report_entry){KILN_OP_REQ_TO_GLOBAL, 1, -1, KILN_REASON_REQUEST, 1},
+        1);
+}
+
+static void req_to_global_reports_a_count_once(void **state)
+{
+    struct batch b;
+
+    (void)state;
+    batch_init(&b);
+    b.ids[0][2] = -1;
+    b.args.live_tokens =
+        (struct kiln_count){.value = TOKENS + 1, .kind = KILN_COUNT_VALUE};
+    check_reports(&b,
+                  &(struct kiln_report_entry){KILN_OP_REQ_TO_GLOBAL, -1, -1,
+                                              KILN_REASON_LIVE_TOKENS, TOKENS + 1},
+                  1);
+    b.args.num_tokens = 0;
+    check_reports(&b, NULL, 0);
+    batch_init(&b);
+    b.ids[0][0] = -5;
+    b.args.live_tokens = (struct kiln_count){.value = -1, .kind = KILN_COUNT_VALUE};
+    check_reports(&b,
+                  &(struct kiln_report_entry){KILN_OP_REQ_TO_GLOBAL, -1, -1,
+                                              KILN_REASON_LIVE_TOKENS, -1},
+                  1);
+}
+
+/* Ids 12 and 13 are past three pages of two of two ranks; 4 and 5 lie on a page of -1. */
+static void req_to_global_reports_what_a_rank_owns(void **state)
+{
+    (void)state;
+    for (int32_t rank = 0; rank < 2; rank++) {
+        const struct kiln_report_entry want[] = {
+            {KILN_OP_REQ_TO_GLOBAL, 0, 0, KILN_REASON_ID, -2},
+            {KILN_OP_REQ_TO_GLOBAL, 0, 1 + rank, KILN_REASON_ID, 12 + rank},
+            {KILN_OP_REQ_TO_GLOBAL, 0, 3 + rank, KILN_REASON_PAGE, -1},
+        };
+        struct batch b;
+        batch_init(&b);
+        b.shape.dcp_world = 2;
+        b.args.dcp_rank = rank;
+        memcpy(b.ids[0], (int32_t[]){-2, 12, 13, 4, 5}, sizeof(b.ids[0]));
+        check_reports(&b, want, KI_COUNT_OF(want));
+    }
+}
+
 static void req_to_global_refuses_a_page_stride_below_the_page_field_20(void **state)
 {
     struct batch b;
@@ -428,6 +575,12 @@ int main(void)
         cmocka_unit_test(req_to_global_of_a_rank_is_compacted),
         cmocka_unit_test(req_to_global_of_a_rank_drops_unusable_pages),
         cmocka_unit_test(req_to_global_of_no_tokens_touches_nothing),
+        cmocka_unit_test(req_to_global_reports_ids_and_pages),
+        cmocka_unit_test(req_to_global_reports_indices_past_int32),
+        cmocka_unit_test(req_to_global_reports_indices_of_a_workspace),
+        cmocka_unit_test(req_to_global_reports_requests_of_live_rows),
+        cmocka_unit_test(req_to_global_reports_a_count_once),
+        cmocka_unit_test(req_to_global_reports_what_a_rank_owns),
         cmocka_unit_test(req_to_global_refuses_a_page_stride_below_the_page_field_20),
         cmocka_unit_test(req_to_global_refuses_half_a_workspace),
         cmocka_unit_test(req_to_global_refuses_a_workspace_of_several_ranks),

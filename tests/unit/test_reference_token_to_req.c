@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/report_check.h"
 
 enum { TOKENS = 6, REQUESTS = 4, PAD = -9 };
 
@@ -80,6 +81,26 @@ static void token_to_req_pads_with_any_int32(void **state)
     }
 }
 
+static void token_to_req_reports_nothing(void **state)
+{
+    static const int32_t start[] = {-3, 1, 2, 2, 3};
+    const struct kiln_token_to_req_shape shape = {.pad_req = PAD};
+    struct report_room room;
+    int32_t out[TOKENS];
+    const struct kiln_token_to_req_args args = {
+        .query_start_loc = start,
+        .token_to_req = out,
+        .num_tokens = TOKENS,
+        .num_requests = REQUESTS,
+        .report = report_begin(&room),
+    };
+    struct kiln_error err = {0};
+
+    (void)state;
+    assert_int_equal(kiln_reference_token_to_req(&shape, &args, &err), KILN_OK);
+    report_check(&room, NULL, 0);
+}
+
 static void token_to_req_refuses_what_is_no_int32(void **state)
 {
     static const struct kiln_token_to_req_args none = {.num_tokens = 0};
@@ -114,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(token_to_req_is_the_request_whose_tokens_hold_it),
         cmocka_unit_test(token_to_req_pads_with_any_int32),
+        cmocka_unit_test(token_to_req_reports_nothing),
         cmocka_unit_test(token_to_req_refuses_what_is_no_int32),
         cmocka_unit_test(token_to_req_of_no_tokens_needs_no_arrays),
         cmocka_unit_test(token_to_req_equals_the_given_cases),

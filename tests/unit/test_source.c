@@ -11,6 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kiln/report.h"
+
 #include "base/attr.h"
 #include "plan/op.h"
 #include "plan/source.h"
@@ -30,7 +32,7 @@ static void emit(const struct golden_shape *golden, struct ki_text *out)
     struct kiln_error err = {0};
 
     ki_text_init(out, NULL);
-    if (ki_source_write(golden->op, &golden->shape, out, &err) != KILN_OK) {
+    if (ki_source_write(golden->op, &golden->shape, 0, out, &err) != KILN_OK) {
         fail_msg("%s", err.message);
     }
 }
@@ -141,10 +143,41 @@ static void source_is_appended_to_what_is_there(void **state)
 
     (void)state;
     assert_int_equal(
-        ki_source_write(golden_shapes[0].op, &golden_shapes[0].shape, &source, NULL),
+        ki_source_write(golden_shapes[0].op, &golden_shapes[0].shape, 0, &source, NULL),
         KILN_OK);
     assert_memory_equal(source.data, "before|// kiln: ", 16);
     ki_text_finish(&source);
+}
+
+/* So a kernel that is not checked is what it would be without any check. */
+static void source_of_the_checked_variant_differs_in_one_line(void **state)
+{
+    static const char plain_line[] =
+        "\n[[maybe_unused]] constexpr bool kChecked = false;\n";
+    static const char checked_line[] =
+        "\n[[maybe_unused]] constexpr bool kChecked = true;\n";
+
+    (void)state;
+    for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
+        const struct golden_shape *golden = &golden_shapes[i];
+        struct ki_text plain;
+        struct ki_text checked;
+        size_t head;
+
+        emit(golden, &plain);
+        ki_text_init(&checked, NULL);
+        assert_int_equal(ki_source_write(golden->op, &golden->shape, KILN_VARIANT_CHECKED,
+                                         &checked, NULL),
+                         KILN_OK);
+        assert_int_equal(count(plain.data, plain_line), 1);
+        head = (size_t)(strstr(plain.data, plain_line) - plain.data);
+        assert_memory_equal(checked.data, plain.data, head);
+        assert_memory_equal(checked.data + head, checked_line, strlen(checked_line));
+        assert_string_equal(checked.data + head + strlen(checked_line),
+                            plain.data + head + strlen(plain_line));
+        ki_text_finish(&plain);
+        ki_text_finish(&checked);
+    }
 }
 
 static void source_entry_name_is_kiln_and_the_op(void **state)
@@ -168,12 +201,11 @@ static void add_name(struct names *names, const char *start, size_t length)
     names->n++;
 }
 
-/* The constants declared between two places of a text, in their order. */
+/* Adds the constants declared between two places of a text, in their order. */
 static void find_constants(const char *from, const char *to, struct names *out)
 {
     static const char word[] = "constexpr ";
 
-    out->n = 0;
     for (const char *at = strstr(from, word); at != NULL && at < to;
          at = strstr(at + 1, word)) {
         const char *name = strstr(at, " k");
@@ -183,21 +215,29 @@ static void find_constants(const char *from, const char *to, struct names *out)
     }
 }
 
+/* A template has samples, and so may its helpers. */
+static void find_samples(const char *source, struct names *out)
+{
+    const char *guard = source;
+
+    while ((guard = strstr(guard, "#ifndef KILN_PRELUDE")) != NULL) {
+        find_constants(guard, strstr(guard, "#endif"), out);
+        guard++;
+    }
+}
+
 /* One that the sample lacks is used by nobody; one that the prelude lacks does not compile. */
 static void source_prelude_defines_what_the_template_has_samples_of(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
         struct ki_text source;
-        struct names defined;
-        struct names sampled;
-        const char *guard;
+        struct names defined = {.n = 0};
+        struct names sampled = {.n = 0};
 
         emit(&golden_shapes[i], &source);
         find_constants(source.data, strstr(source.data, "#line 1 "), &defined);
-        guard = strstr(source.data, "#ifndef KILN_PRELUDE");
-        assert_non_null(guard);
-        find_constants(guard, strstr(guard, "#endif"), &sampled);
+        find_samples(source.data, &sampled);
 
         assert_int_equal(defined.n, sampled.n);
         for (size_t k = 0; k < defined.n; k++) {
@@ -313,7 +353,7 @@ static void template_parameters_are_the_ops_args_struct(void **state)
             }
             at += strcspn(at, "\n") + 1;
         }
-        assert_memory_equal(at, "};", 2);
+        assert_memory_equal(at, "    report_t *report;\n};", 24);
     }
 }
 
@@ -338,6 +378,66 @@ static void template_count_is_the_public_struct(void **state)
     assert_int_equal(KILN_COUNT_DEVICE, 2);
 }
 
+static void template_report_is_the_public_struct(void **state)
+{
+    const char *text = ki_template_get("global_topk.cu")->text;
+
+    (void)state;
+    assert_int_equal(offsetof(struct kiln_report_entry, op), 0);
+    assert_int_equal(offsetof(struct kiln_report_entry, row), 4);
+    assert_int_equal(offsetof(struct kiln_report_entry, column), 8);
+    assert_int_equal(offsetof(struct kiln_report_entry, reason), 12);
+    assert_int_equal(offsetof(struct kiln_report_entry, value), 16);
+    assert_int_equal(sizeof(struct kiln_report_entry), 24);
+    assert_non_null(strstr(text, "struct report_entry_t {\n"
+                                 "    int op;\n"
+                                 "    int row;\n"
+                                 "    int column;\n"
+                                 "    int reason;\n"
+                                 "    long long value;\n"
+                                 "};\n"));
+    assert_int_equal(offsetof(struct kiln_report, n_found), 0);
+    assert_int_equal(offsetof(struct kiln_report, capacity), 8);
+    assert_int_equal(offsetof(struct kiln_report, reserved), 12);
+    assert_int_equal(sizeof(struct kiln_report), 16);
+    assert_non_null(strstr(text, "struct report_t {\n"
+                                 "    unsigned long long n_found;\n"
+                                 "    unsigned capacity;\n"
+                                 "    unsigned reserved;\n"
+                                 "};\n"));
+}
+
+/* kReasonLiveTokens = 6 is KILN_REASON_LIVE_TOKENS = 6, for each. */
+static void template_reasons_are_the_public_numbers(void **state)
+{
+    static const struct {
+        const char *name;
+        int value;
+    } reasons[] = {
+#define REASON(value, name, word, text) {#name, value},
+        KILN_REASON_TABLE(REASON)
+#undef REASON
+    };
+    const char *text = ki_template_get("global_topk.cu")->text;
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(reasons); i++) {
+        char line[NAME + 32] = "\nconstexpr int kReason";
+        size_t n = strlen(line);
+
+        for (const char *c = reasons[i].name + strlen("KILN_REASON"); *c != '\0'; c++) {
+            if (*c != '_') {
+                line[n++] = (char)(c[-1] == '_' ? *c : *c - 'A' + 'a');
+            }
+        }
+        snprintf(line + n, sizeof line - n, " = %d;", reasons[i].value);
+        if (strstr(text, line) == NULL) {
+            fail_msg("report.cuh: expected the line \"%s\"", line + 1);
+        }
+    }
+    assert_int_equal(count(text, "constexpr int kReason"), KI_COUNT_OF(reasons));
+}
+
 /* ---- failures ----------------------------------------------------------------------- */
 
 static void source_write_refuses_what_has_none(void **state)
@@ -348,12 +448,34 @@ static void source_write_refuses_what_has_none(void **state)
     ki_text_init(&out, NULL);
 
     (void)state;
-    assert_int_equal(ki_source_write(KILN_OP_GLOBAL_TOPK, &zero, &out, NULL),
+    assert_int_equal(ki_source_write(KILN_OP_GLOBAL_TOPK, &zero, 0, &out, NULL),
                      KILN_E_SHAPE);
-    assert_int_equal(ki_source_write(KILN_OP_STEP, &zero, &out, NULL),
+    assert_int_equal(ki_source_write(KILN_OP_STEP, &zero, 0, &out, NULL),
                      KILN_E_UNSUPPORTED);
-    assert_int_equal(ki_source_write((enum kiln_op)99, &zero, &out, NULL),
+    assert_int_equal(ki_source_write((enum kiln_op)99, &zero, 0, &out, NULL),
                      KILN_E_ARGUMENT);
+    assert_int_equal(out.size, 0);
+    ki_text_finish(&out);
+}
+
+static void source_write_names_a_variant_that_is_none(void **state)
+{
+    static const uint32_t bad[] = {2, 3, UINT32_C(1) << 31};
+    struct ki_text out;
+
+    ki_text_init(&out, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < KI_COUNT_OF(bad); i++) {
+        struct kiln_error err = {0};
+        char named[32];
+
+        snprintf(named, sizeof named, "variant = %u: expected", (unsigned)bad[i]);
+        assert_int_equal(ki_source_write(golden_shapes[0].op, &golden_shapes[0].shape,
+                                         bad[i], &out, &err),
+                         KILN_E_ARGUMENT);
+        assert_non_null(strstr(err.message, named));
+    }
     assert_int_equal(out.size, 0);
     ki_text_finish(&out);
 }
@@ -371,7 +493,7 @@ static void source_write_says_when_memory_is_out(void **state)
         failing_mem_init(&mem, ++n);
         ki_text_init(&out, &mem.mem);
         status =
-            ki_source_write(golden_shapes[0].op, &golden_shapes[0].shape, &out, NULL);
+            ki_source_write(golden_shapes[0].op, &golden_shapes[0].shape, 0, &out, NULL);
         assert_true(status == KILN_OK || status == KILN_E_MEMORY);
         ki_text_finish(&out);
         assert_int_equal(mem.n_live, 0);
@@ -411,12 +533,16 @@ int main(void)
         cmocka_unit_test(source_has_one_entry_with_the_ops_name),
         cmocka_unit_test(source_lines_are_those_of_the_template),
         cmocka_unit_test(source_is_appended_to_what_is_there),
+        cmocka_unit_test(source_of_the_checked_variant_differs_in_one_line),
         cmocka_unit_test(source_entry_name_is_kiln_and_the_op),
         cmocka_unit_test(source_prelude_defines_what_the_template_has_samples_of),
         cmocka_unit_test(source_prelude_holds_the_shape_and_the_ops_constants),
         cmocka_unit_test(template_parameters_are_the_ops_args_struct),
         cmocka_unit_test(template_count_is_the_public_struct),
+        cmocka_unit_test(template_report_is_the_public_struct),
+        cmocka_unit_test(template_reasons_are_the_public_numbers),
         cmocka_unit_test(source_write_refuses_what_has_none),
+        cmocka_unit_test(source_write_names_a_variant_that_is_none),
         cmocka_unit_test(source_write_says_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

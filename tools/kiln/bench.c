@@ -322,7 +322,7 @@ static int run(int argc, char **argv)
         status = check_ops(&ops);
     }
     if (status == CLI_DONE) {
-        status = cli_backend_open(CLI_ON_GPU, &backend);
+        status = cli_backend_open(CLI_ON_GPU, 0, &backend);
     }
     if (status != CLI_DONE) {
         return status;

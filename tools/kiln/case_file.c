@@ -501,6 +501,7 @@ int cli_case_read(const char *path, struct cli_case *out)
 void cli_case_finish(struct cli_case *c)
 {
     cli_call_finish(&c->call);
+    free(c->must_report);
     json_decref(c->root);
     *c = (struct cli_case){0};
 }

@@ -12,6 +12,7 @@ struct cli_case {
     json_t *root;     /* owned */
     json_t *expect;   /* borrowed from root; NULL: nothing is expected */
     struct cli_call call;
+    struct kiln_report *must_report; /* of a checked run; owned; NULL: not known */
 };
 
 /* Read and lay out a case. Reported; all zeros then. */

@@ -94,6 +94,7 @@ void cli_call_finish(struct cli_call *call)
     }
     free(call->arrays);
     free(call->args);
+    free(call->report);
     *call = (struct cli_call){0};
 }
 
@@ -184,8 +185,42 @@ void cli_call_set_address(struct cli_call *call, size_t i, const void *address)
     memcpy(call->args + call->info->args[i].offset, &address, sizeof address);
 }
 
+void cli_call_set_report(struct cli_call *call, const void *address)
+{
+    memcpy(call->args + call->info->report_offset, &address, sizeof address);
+}
+
+size_t cli_call_report_bytes(const struct cli_call *call)
+{
+    return kiln_report_bytes(call->report_capacity);
+}
+
+/* An entry that is counted and not written shows: no op is what poison says. */
+static void empty_report(struct cli_call *call)
+{
+    memset(call->report, POISON, cli_call_report_bytes(call));
+    (void)kiln_report_init(call->report, call->report_capacity);
+}
+
+const char *cli_call_add_report(struct cli_call *call, uint32_t capacity)
+{
+    free(call->report);
+    call->report = NULL;
+    if (kiln_report_bytes(capacity) > CALL_BYTES_MAX - call->total_bytes) {
+        return "the arrays and the report take more than 8 GiB";
+    }
+    call->report_capacity = capacity;
+    call->report = malloc(kiln_report_bytes(capacity));
+    if (call->report == NULL) {
+        return "out of memory";
+    }
+    empty_report(call);
+    return NULL;
+}
+
 void cli_call_bind_host(struct cli_call *call)
 {
+    cli_call_set_report(call, call->report);
     for (size_t i = 0; i < call->info->n_args; i++) {
         const struct kiln_arg *arg = &call->info->args[i];
         const struct cli_array *array = &call->arrays[i];
@@ -262,7 +297,7 @@ bool cli_array_is_poison(const struct cli_array *array, int64_t row, int64_t col
            array->elem_bytes;
 }
 
-void cli_call_poison_outputs(struct cli_call *call)
+void cli_call_clear(struct cli_call *call)
 {
     for (size_t i = 0; i < call->info->n_args; i++) {
         struct cli_array *array = &call->arrays[i];
@@ -270,6 +305,9 @@ void cli_call_poison_outputs(struct cli_call *call)
         if (array->image != NULL && array->arg->kind == KILN_ARG_OUTPUT) {
             memset(array->image, POISON, array->image_bytes);
         }
+    }
+    if (call->report != NULL) {
+        empty_report(call);
     }
 }
 

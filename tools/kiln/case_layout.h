@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kiln/op_info.h"
+#include "kiln/report.h"
 
 /* Of every image, before and after the rows; keeps their alignment. */
 enum { CLI_GUARD_BYTES = 256 };
@@ -29,10 +30,13 @@ struct cli_array {
 struct cli_call {
     const struct kiln_op_info *info;
     struct kiln_shape shape;
+    uint32_t variant; /* bits of enum kiln_variant: of the kernel that runs it */
     int64_t extents[KILN_N_EXTENTS]; /* -1: not known yet */
     struct cli_array *arrays;        /* one per argument of the op; owned */
     unsigned char *args;             /* the op's args struct; owned */
     uint64_t total_bytes;            /* of all images */
+    struct kiln_report *report; /* where a checked call reports; owned; NULL: nowhere */
+    uint32_t report_capacity;   /* as it was made, whatever a kernel did to it */
 };
 
 /* All absent. False: out of memory. cli_call_finish also takes all zeros. */
@@ -51,9 +55,15 @@ const char *cli_call_add_array(struct cli_call *call, size_t i);
 void cli_call_set_number(struct cli_call *call, size_t i, int32_t value);
 void cli_call_set_count(struct cli_call *call, size_t i, const struct kiln_count *count);
 void cli_call_set_address(struct cli_call *call, size_t i, const void *address);
+void cli_call_set_report(struct cli_call *call, const void *address);
 
-/* Write the extents, the counts as given and every present array's host address into the
- * args struct. */
+/* Give the call an empty report of that many entries, in place of the one it has. NULL, or
+ * why it cannot be. */
+const char *cli_call_add_report(struct cli_call *call, uint32_t capacity);
+size_t cli_call_report_bytes(const struct cli_call *call);
+
+/* Write the extents, the counts as given and the host address of every present array and of
+ * the report into the args struct. */
 void cli_call_bind_host(struct cli_call *call);
 
 /* An input or an output, not a number or a count. */
@@ -65,8 +75,8 @@ int64_t cli_array_get(const struct cli_array *array, int64_t row, int64_t column
 void cli_array_set(struct cli_array *array, int64_t row, int64_t column, int64_t value);
 bool cli_array_is_poison(const struct cli_array *array, int64_t row, int64_t column);
 
-/* Fill every output with poison again. */
-void cli_call_poison_outputs(struct cli_call *call);
+/* As before a launch: every output is poison, the report is empty. */
+void cli_call_clear(struct cli_call *call);
 
 /* Find a byte outside the outputs' rows that is no longer poison; `buf` then says
  * where. */

@@ -5,18 +5,22 @@
  * must give the same.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "case_report.h"
 #include "case_run.h"
 #include "cpu.h"
 #include "device_call.h"
 #include "report.h"
 
-int cli_backend_open(enum cli_backend_kind kind, struct cli_backend *out)
+int cli_backend_open(enum cli_backend_kind kind, uint32_t variant,
+                     struct cli_backend *out)
 {
-    struct cli_backend backend = {.kind = kind, .name = "reference"};
+    struct cli_backend backend = {.kind = kind, .name = "reference", .variant = variant};
     struct kiln_options options = KILN_OPTIONS_INIT;
     struct kiln_error err;
 
+    options.checked = (variant & KILN_VARIANT_CHECKED) != 0;
     if (kind == CLI_ON_GPU) {
         backend.name = "gpu";
         if (kiln_gpu_open(0, &backend.gpu, &err) != KILN_OK ||
@@ -29,9 +33,10 @@ int cli_backend_open(enum cli_backend_kind kind, struct cli_backend *out)
     return CLI_DONE;
 }
 
-int cli_backend_open_cpu(const struct cli_cpu_options *options, struct cli_backend *out)
+int cli_backend_open_cpu(const struct cli_cpu_options *options, uint32_t variant,
+                         struct cli_backend *out)
 {
-    struct cli_backend backend = {.kind = CLI_ON_CPU, .name = "cpu"};
+    struct cli_backend backend = {.kind = CLI_ON_CPU, .name = "cpu", .variant = variant};
     int status = cli_cpu_open(options, &backend.cpu);
 
     *out = backend;
@@ -92,12 +97,12 @@ static int compare_output(const struct cli_case *c, size_t i)
     return CLI_DONE;
 }
 
-static int compare(const struct cli_case *c)
+static int compare(struct cli_case *c)
 {
-    char touched[256];
+    char why[512] = "";
 
-    if (cli_call_find_touched(&c->call, touched, sizeof touched)) {
-        return cli_failed("%s: %s", c->path, touched);
+    if (cli_call_find_touched(&c->call, why, sizeof why)) {
+        return cli_failed("%s: %s", c->path, why);
     }
     for (size_t i = 0; i < c->call.info->n_args; i++) {
         if (c->call.info->args[i].kind != KILN_ARG_OUTPUT) {
@@ -107,6 +112,10 @@ static int compare(const struct cli_case *c)
         if (status != CLI_DONE) {
             return status;
         }
+    }
+    if (c->call.report != NULL &&
+        !cli_report_is(&c->call, c->must_report, why, sizeof why)) {
+        return cli_failed("%s: %s", c->path, why);
     }
     return CLI_DONE;
 }
@@ -157,7 +166,7 @@ static enum kiln_status run_one_way(struct cli_call *call, struct kiln_gpu *gpu,
     struct cli_device_call d;
     enum kiln_status status;
 
-    cli_call_poison_outputs(call);
+    cli_call_clear(call);
     status = cli_device_place(gpu, call, &way->placing, &d, err);
     if (status == KILN_OK && way->in_graph) {
         status = replay_once(&d, kernel, err);
@@ -196,7 +205,7 @@ static int run_on_gpu(struct cli_case *c, const struct cli_backend *backend)
 static int run_on_cpu(struct cli_case *c, const struct cli_backend *backend)
 {
     for (int way = 0; way < CLI_CPU_WAYS; way++) {
-        cli_call_poison_outputs(&c->call);
+        cli_call_clear(&c->call);
         int status = cli_cpu_run(backend->cpu, &c->call, way, c->path);
 
         if (status == CLI_DONE) {
@@ -209,7 +218,19 @@ static int run_on_cpu(struct cli_case *c, const struct cli_backend *backend)
     return CLI_DONE;
 }
 
-int cli_case_run(struct cli_case *c, const struct cli_backend *backend)
+/* What the reference reports; the case's call has room for it then. */
+static int learn(struct cli_case *c)
+{
+    struct kiln_error err;
+
+    free(c->must_report);
+    if (cli_report_learn(&c->call, &c->must_report, &err) != KILN_OK) {
+        return cli_report(c->path, &err, false);
+    }
+    return CLI_DONE;
+}
+
+static int run(struct cli_case *c, const struct cli_backend *backend)
 {
     if (backend->kind == CLI_ON_CPU) {
         return run_on_cpu(c, backend);
@@ -218,4 +239,30 @@ int cli_case_run(struct cli_case *c, const struct cli_backend *backend)
         return run_on_gpu(c, backend);
     }
     return run_on_reference(c);
+}
+
+/* A checked kernel without a report does the rest. */
+static int run_without_report(struct cli_case *c, const struct cli_backend *backend)
+{
+    struct kiln_report *report = c->call.report;
+
+    c->call.report = NULL;
+    int status = run(c, backend);
+    c->call.report = report;
+    return status;
+}
+
+int cli_case_run(struct cli_case *c, const struct cli_backend *backend)
+{
+    int status = CLI_DONE;
+
+    c->call.variant = backend->variant;
+    if ((backend->variant & KILN_VARIANT_CHECKED) != 0) {
+        status = learn(c);
+        if (status == CLI_DONE) {
+            status = run_without_report(c, backend);
+        }
+        cli_call_clear(&c->call);
+    }
+    return status == CLI_DONE ? run(c, backend) : status;
 }

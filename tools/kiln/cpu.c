@@ -64,7 +64,8 @@ static char *emit(const struct cli_call *call, struct kiln_error *err)
 {
     size_t size;
 
-    if (kiln_emit_source(call->info->op, &call->shape, NULL, 0, &size, err) != KILN_OK) {
+    if (kiln_emit_source(call->info->op, &call->shape, call->variant, NULL, 0, &size,
+                         err) != KILN_OK) {
         return NULL;
     }
     char *text = malloc(size + 1);
@@ -72,8 +73,8 @@ static char *emit(const struct cli_call *call, struct kiln_error *err)
         *err = (struct kiln_error){.status = KILN_E_MEMORY, .message = "out of memory"};
         return NULL;
     }
-    if (kiln_emit_source(call->info->op, &call->shape, text, size + 1, &size, err) !=
-        KILN_OK) {
+    if (kiln_emit_source(call->info->op, &call->shape, call->variant, text, size + 1,
+                         &size, err) != KILN_OK) {
         free(text);
         return NULL;
     }
@@ -182,6 +183,20 @@ static void add_count(struct cpu_launch *launch, struct cli_call *call, size_t i
     launch->data[launch->request.n_arrays++] = (unsigned char *)value;
 }
 
+/* In words of four bytes, so that each part of an entry is one that is written once. */
+static void add_report(struct cpu_launch *launch, const struct cli_call *call, int way)
+{
+    struct kiln_simt_array *to = &launch->arrays[launch->request.n_arrays];
+
+    add_array(launch, "report", call->info->report_offset, way == 0 ? 0 : 2);
+    to->elem_bytes = sizeof(int32_t);
+    to->data_bytes = cli_call_report_bytes(call);
+    to->rows = to->data_bytes / to->elem_bytes;
+    to->width = to->stride = 1;
+    to->is_output = to->is_defined = 1;
+    launch->data[launch->request.n_arrays++] = (unsigned char *)call->report;
+}
+
 static void add_arrays(struct cpu_launch *launch, struct cli_call *call, int way)
 {
     for (size_t i = 0; i < call->info->n_args; i++) {
@@ -197,7 +212,12 @@ static void add_arrays(struct cpu_launch *launch, struct cli_call *call, int way
             add_count(launch, call, i, &array->count.value, skew);
         }
     }
+    if (call->report != NULL && launch->request.n_arrays < KILN_SIMT_ARRAYS_MAX) {
+        add_report(launch, call, way);
+    }
 }
+
+static const void *const nowhere = (const void *)(uintptr_t)16;
 
 /* What does not exist in a case: results depend on none of it. */
 static const int gpu_sizes[] = {132, 1, 7, 148};
@@ -222,6 +242,9 @@ int cli_cpu_try(struct cli_cpu *cpu, struct cli_call *call, int way, const char 
         .limit_ms = LIMIT_MS,
     };
     cli_call_bind_host(call);
+    if ((call->variant & KILN_VARIANT_CHECKED) == 0) {
+        cli_call_set_report(call, nowhere); /* which no other kernel reads */
+    }
     add_arrays(&launch, call, way);
     if (kiln_geometry(call->info->op, &call->shape, call->args, gpu_sizes[seed % 4],
                       &geometry, &err) != KILN_OK) {

@@ -41,6 +41,20 @@ static enum kiln_status place_count(struct cli_device_call *d, size_t i,
     return kiln_gpu_copy_in(d->gpu, d->blocks[i], &value, sizeof value, err);
 }
 
+/* Behind those of the arguments. */
+static enum kiln_status place_report(struct cli_device_call *d, struct kiln_error *err)
+{
+    void **block = &d->blocks[d->call->info->n_args];
+    size_t bytes = cli_call_report_bytes(d->call);
+    enum kiln_status status = kiln_gpu_alloc(d->gpu, bytes, block, err);
+
+    if (status != KILN_OK) {
+        return status;
+    }
+    cli_call_set_report(d->call, *block);
+    return kiln_gpu_copy_in(d->gpu, *block, d->call->report, bytes, err);
+}
+
 static enum kiln_status place_all(struct cli_device_call *d, struct kiln_error *err)
 {
     enum kiln_status status = KILN_OK;
@@ -54,7 +68,7 @@ static enum kiln_status place_all(struct cli_device_call *d, struct kiln_error *
             status = place_count(d, i, err);
         }
     }
-    return status;
+    return status == KILN_OK && d->call->report != NULL ? place_report(d, err) : status;
 }
 
 enum kiln_status cli_device_place(struct kiln_gpu *gpu, struct cli_call *call,
@@ -82,7 +96,7 @@ enum kiln_status cli_device_place(struct kiln_gpu *gpu, struct cli_call *call,
 
 void cli_device_finish(struct cli_device_call *d)
 {
-    for (size_t i = 0; d->blocks != NULL && i < d->call->info->n_args; i++) {
+    for (size_t i = 0; d->blocks != NULL && i < d->call->info->n_args + 1; i++) {
         kiln_gpu_free(d->gpu, d->blocks[i]);
     }
     free(d->blocks);
@@ -100,6 +114,11 @@ enum kiln_status cli_device_fetch(struct cli_device_call *d, struct kiln_error *
             status = kiln_gpu_copy_out(d->gpu, array->image, image_at(d, i),
                                        array->image_bytes, err);
         }
+    }
+    if (status == KILN_OK && d->call->report != NULL) {
+        status =
+            kiln_gpu_copy_out(d->gpu, d->call->report, d->blocks[d->call->info->n_args],
+                              cli_call_report_bytes(d->call), err);
     }
     return status;
 }

@@ -17,7 +17,7 @@ struct cli_device_call {
     struct kiln_gpu *gpu;  /* borrowed */
     struct cli_call *call; /* borrowed; its args hold the device's addresses */
     struct cli_placing placing;
-    void **blocks; /* one per argument; owned */
+    void **blocks; /* one per argument, and the report's; owned */
 };
 
 /* Copy the images to the device and bind the call to them. All zeros on failure. */

@@ -11,10 +11,12 @@
 #include "shape_text.h"
 
 static const char help[] =
-    "usage: kiln emit OP [field=value ...]\n"
+    "usage: kiln emit OP [field=value ...] [--checked]\n"
     "\n"
     "Prints the CUDA source of an op at a shape: one text that nvcc -cubin accepts.\n"
-    "Fields that are left out have their defaults; a name that is none lists the op's.\n";
+    "Fields that are left out have their defaults; a name that is none lists the op's.\n"
+    "\n"
+    "  --checked  the variant that reports what the rules turn away\n";
 
 /* Reports and gives NULL where the op is none, or not built yet. */
 static const struct kiln_op_info *find_op(const char *name)
@@ -34,20 +36,22 @@ static const struct kiln_op_info *find_op(const char *name)
     return info;
 }
 
-static int emit(const struct kiln_op_info *info, const struct kiln_shape *shape)
+static int emit(const struct kiln_op_info *info, const struct kiln_shape *shape,
+                uint32_t variant)
 {
     struct kiln_error err;
     size_t size;
     int status = CLI_DONE;
 
-    if (kiln_emit_source(info->op, shape, NULL, 0, &size, &err) != KILN_OK) {
+    if (kiln_emit_source(info->op, shape, variant, NULL, 0, &size, &err) != KILN_OK) {
         return cli_report("", &err, true);
     }
     char *text = malloc(size + 1);
     if (text == NULL) {
         return cli_failed("out of memory");
     }
-    if (kiln_emit_source(info->op, shape, text, size + 1, &size, &err) != KILN_OK) {
+    if (kiln_emit_source(info->op, shape, variant, text, size + 1, &size, &err) !=
+        KILN_OK) {
         status = cli_report("", &err, true);
     } else {
         (void)fwrite(text, 1, size, stdout);
@@ -61,8 +65,10 @@ static int run(int argc, char **argv)
     struct cli_flags flags = {0};
     struct cli_words words;
     struct kiln_shape shape;
-    int status = cli_args_parse(&flags, argc, argv, &words);
+    bool is_checked = false;
 
+    cli_add_switch(&flags, "--checked", &is_checked);
+    int status = cli_args_parse(&flags, argc, argv, &words);
     if (status != CLI_DONE) {
         return status;
     }
@@ -74,7 +80,10 @@ static int run(int argc, char **argv)
         return CLI_WRONG;
     }
     status = cli_shape_from_words(info, words.items + 1, words.n - 1, &shape);
-    return status == CLI_DONE ? emit(info, &shape) : status;
+    if (status != CLI_DONE) {
+        return status;
+    }
+    return emit(info, &shape, is_checked ? KILN_VARIANT_CHECKED : 0);
 }
 
 const struct cli_command cli_emit = {"emit", "print the CUDA source of a shape", help,

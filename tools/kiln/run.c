@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "args.h"
+#include "case_report.h"
 #include "case_run.h"
 #include "commands.h"
 #include "cpu.h"
 #include "report.h"
 
 static const char help[] =
-    "usage: kiln run CASE.json ... [--on reference|cpu|gpu] [--json]\n"
+    "usage: kiln run CASE.json ... [--on reference|cpu|gpu] [--checked] [--json]\n"
     "                [--sanitize CHECKER] [--seed N] [--cache DIR] [--template FILE]\n"
     "\n"
     "Runs an op on the data of each case file and compares its outputs with the case's\n"
@@ -22,6 +23,9 @@ static const char help[] =
     "checked;\n"
     "                  needs a C++ compiler\n"
     "  --on gpu        the compiled kernel, launched and replayed in a graph\n"
+    "  --checked       the variant that reports what the rules turn away: prints that, "
+    "and\n"
+    "                  fails where it is not what the reference reports\n"
     "  --sanitize      who checks on the CPU: kiln (default), address, thread, memory, "
     "none\n"
     "  --seed N        of the order in which the CPU executes blocks and threads\n"
@@ -87,7 +91,12 @@ static void print_json(const struct cli_case *c, const char *on, bool pass)
         print_output(&c->call.arrays[i]);
         separator = ", ";
     }
-    (void)printf("}, \"pass\": %s}\n", pass ? "true" : "false");
+    (void)putchar('}');
+    if (c->must_report != NULL) {
+        (void)fputs(", \"report\": ", stdout);
+        cli_report_print_json(c->call.report);
+    }
+    (void)printf(", \"pass\": %s}\n", pass ? "true" : "false");
 }
 
 static int run_file(const char *path, const struct cli_backend *backend, bool is_json)
@@ -104,6 +113,9 @@ static int run_file(const char *path, const struct cli_backend *backend, bool is
     } else if (status == CLI_DONE) {
         (void)printf("pass  %s%s\n", path,
                      c.expect == NULL ? "  (it expects nothing)" : "");
+        if (c.must_report != NULL) {
+            cli_report_print(c.call.report);
+        }
     }
     cli_case_finish(&c);
     return status;
@@ -129,27 +141,25 @@ static int run(int argc, char **argv)
     cli_add_text(&flags, "--cache", &cpu.cache);
     cli_add_integer(&flags, "--seed", 0, INT64_MAX, &seed);
     int status = cli_args_parse(&flags, argc, argv, &files);
+    uint32_t variant = is_checked ? KILN_VARIANT_CHECKED : 0;
     if (status == CLI_DONE) {
         status = find_backend(on, &kind);
     }
     if (status != CLI_DONE) {
         return status;
     }
-    if (is_checked) {
-        return cli_wrong("--checked: not in this kiln yet");
-    }
     if (files.n == 0) {
         return cli_wrong("no case file given; usage: kiln run CASE.json ...");
     }
     if (kind == CLI_ON_CPU) {
         cpu.seed = seed < 0 ? 0 : (uint64_t)seed;
-        status = cli_backend_open_cpu(&cpu, &backend);
+        status = cli_backend_open_cpu(&cpu, variant, &backend);
     } else if (cpu.checker != NULL || cpu.cache != NULL || cpu.replacement != NULL ||
                seed >= 0) {
         status =
             cli_wrong("--sanitize, --seed, --cache and --template: only with --on cpu");
     } else {
-        status = cli_backend_open(kind, &backend);
+        status = cli_backend_open(kind, variant, &backend);
     }
     if (status != CLI_DONE) {
         return status;

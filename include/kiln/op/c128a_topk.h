@@ -49,6 +49,7 @@ struct kiln_c128a_topk_args {
     int32_t num_tokens;
     int32_t table_rows;
     int32_t dcp_rank;
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

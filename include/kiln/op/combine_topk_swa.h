@@ -48,6 +48,7 @@ struct kiln_combine_topk_swa_args {
     struct kiln_count swa_base;
     int32_t num_tokens;
     int32_t num_requests;
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

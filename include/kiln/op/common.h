@@ -17,6 +17,9 @@ struct CUstream_st;
 /* A loaded kernel; see kiln.h. */
 struct kiln_kernel;
 
+/* What a checked kernel writes to; see report.h. */
+struct kiln_report;
+
 /* Numbers are pinned. */
 enum kiln_op {
     KILN_OP_GLOBAL_TOPK = 1,

@@ -31,6 +31,7 @@ struct kiln_gather_lens_args {
     int32_t *gather_lens;            /* [num_requests - first_request] */
     struct kiln_count first_request; /* clamped to [0, num_requests]; absent: 0 */
     int32_t num_requests;
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

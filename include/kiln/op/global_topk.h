@@ -43,7 +43,8 @@ struct kiln_global_topk_args {
     struct kiln_count live_tokens; /* from it on rows are inert; absent: all live */
     int32_t num_tokens;
     int32_t table_rows;
-    int32_t dcp_rank; /* [0, dcp_world) */
+    int32_t dcp_rank;           /* [0, dcp_world) */
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /**

@@ -36,7 +36,8 @@ struct kiln_image_visibility_args {
     int32_t num_tokens;
     int32_t num_requests;
     int32_t num_spans;
-    int32_t first_token; /* tokens before it see nothing more; may be any */
+    int32_t first_token;        /* tokens before it see nothing more; may be any */
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

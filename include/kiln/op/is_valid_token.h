@@ -28,6 +28,7 @@ struct kiln_is_valid_token_args {
     uint8_t *is_valid_token;       /* [num_tokens], 0 or 1 */
     struct kiln_count live_tokens; /* absent: all */
     int32_t num_tokens;
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

@@ -68,6 +68,7 @@ struct kiln_mixed_sparse_indices_args {
     int32_t num_requests;
     int32_t swa_table_rows;
     int32_t table_rows;
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

@@ -48,7 +48,8 @@ struct kiln_req_to_global_args {
     int32_t num_tokens;
     int32_t num_requests; /* with workspace_start only */
     int32_t table_rows;
-    int32_t dcp_rank; /* [0, dcp_world) */
+    int32_t dcp_rank;           /* [0, dcp_world) */
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

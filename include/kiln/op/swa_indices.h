@@ -56,7 +56,8 @@ struct kiln_swa_indices_args {
     int32_t token_offset; /* the token of row 0 */
     int32_t num_requests;
     int32_t table_rows;
-    int32_t dcp_rank; /* [0, dcp_world) */
+    int32_t dcp_rank;           /* [0, dcp_world) */
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

@@ -27,6 +27,7 @@ struct kiln_token_to_req_args {
     int32_t *token_to_req;          /* [num_tokens] */
     int32_t num_tokens;
     int32_t num_requests;
+    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

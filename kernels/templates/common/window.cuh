@@ -24,14 +24,21 @@ __device__ inline long long visible_at(const int *visible, unsigned token)
     return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
 }
 
+// Before it is cut at its end to the columns that a row has for it.
+template <int kWindow>
+__device__ inline range_t whole_window(long long position, long long seq_len,
+                                       long long left, long long right)
+{
+    const long long before = greatest<long long>(left, kWindow - 1);
+    return {greatest<long long>(position - before, 0),
+            least(position + right + 1, seq_len)};
+}
+
 template <int kWindow, int kImageWidth>
 __device__ inline range_t window_of(long long position, long long seq_len, long long left,
                                     long long right)
 {
-    constexpr long long kBefore = kWindow - 1;
     constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
-    const long long before = greatest(left, kBefore);
-    const long long start = greatest<long long>(position - before, 0);
-    const long long end = least(position + right + 1, seq_len);
-    return {start, least(end, start + kMost)};
+    const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
+    return {whole.start, least(whole.end, whole.start + kMost)};
 }
