@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every test runs: each is listed, none is switched off, and only the GPU's may be skipped."""
+"""Every test runs: each is listed, none is switched off, and only the GPU's may be skipped.
+docs/field-cases.md has a row for every case: tests that carry its number, or why none can."""
 
 import re
 import sys
@@ -14,6 +15,11 @@ SKIPS_IN_PYTHON = re.compile(r"\bunittest\.skip|\bskipTest\s*\(|\bpytest\.(skip|
                              r"|\b(sys\.)?exit\(77\)")
 SWITCHED_OFF = re.compile(r"should_fail\s*:\s*true|\bif\s+false\b|\bdisabler\s*\(|subdir_done\s*\(")
 CMOCKA_TEST = re.compile(r"\b(cmocka_unit_test\w*|cmocka_run_group_tests\w*)\s*\(")
+FIELD_CASES = Path("docs/field-cases.md")
+N_FIELD_CASES = 75
+FIELD_ROW = re.compile(r"^\| (\d+) \|[^|\n]*\| ([^|\n]*) \|$", re.MULTILINE)
+FIELD_TEST = re.compile(r"\b\w*?field((?:_\d+)+)\b")
+NOT_SHOWN = "not shown by a test: "
 TEST_FUNCTION = re.compile(r"^static void (\w+)\(void \*\*\w+\)\n\{", re.MULTILINE)
 
 
@@ -28,7 +34,7 @@ def check(root):
             faults += registration_faults(root, path)
     for path in builds:
         faults += build_faults(root, path)
-    return len(sources), faults
+    return len(sources), faults + field_faults(root, files)
 
 
 def listing_faults(root, path):
@@ -72,6 +78,52 @@ def build_faults(root, path):
         if not listed:
             faults.append(f"{path}:1: no subdir() leads here, so its tests never run")
     return faults
+
+
+def field_faults(root, files):
+    """The table against the tests, both ways."""
+    table = read(root, FIELD_CASES) if (root / FIELD_CASES).is_file() else ""
+    rows = {}
+    faults = []
+    for row in FIELD_ROW.finditer(table):
+        case, line = int(row[1]), line_of(table, row.start())
+        if case in rows or not 1 <= case <= N_FIELD_CASES:
+            faults.append(f"{FIELD_CASES}:{line}: a second row for case {case}, or no such case")
+        rows[case] = (line, row[2])
+    if table:
+        faults += [f"{FIELD_CASES}:1: no row for case {case}"
+                   for case in range(1, N_FIELD_CASES + 1) if case not in rows]
+    tests = field_tests(root, files)
+    for case, (line, text) in rows.items():
+        faults += [f"{FIELD_CASES}:{line}: case {case}: {fault}"
+                   for fault in row_faults(text, tests.get(case, {}))]
+    return faults + [f"{path}:1: {name}: {FIELD_CASES} has no row for case {case}"
+                     for case, named in tests.items() if case not in rows
+                     for name, path in named.items()]
+
+
+def field_tests(root, files):
+    """Case -> name of a test that carries its number -> file. What a macro makes of an op's name
+    begins with "_"."""
+    tests = {}
+    for path in files:
+        if path.suffix not in (".c", ".py") or path.parts[:2] == ("tests", "style"):
+            continue
+        for match in FIELD_TEST.finditer(read(root, path)):
+            for case in match[1].strip("_").split("_"):
+                tests.setdefault(int(case), {})[match[0]] = path
+    return tests
+
+
+def row_faults(text, tests):
+    named = re.findall(r"`(\w*field_\w+)`", text)
+    made = tuple(name for name in tests if name.startswith("_"))
+    if text.startswith(NOT_SHOWN):
+        return [f"{name} shows it" for name in tests]
+    if not named:
+        return [f'names no test; expected some, or "{NOT_SHOWN}" and why']
+    return [f"{name}: no test of that name carries its number" for name in named
+            if name not in tests and not (made and name.endswith(made))]
 
 
 if __name__ == "__main__":

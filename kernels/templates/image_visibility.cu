@@ -13,10 +13,9 @@
 //      span_end[num_spans].
 // Out: left_visible[num_tokens], right_visible[num_tokens]. All int32.
 //
-// One thread per token. A warp searches the requests of its 32 tokens together, then goes
-// through the spans of each of those requests, mostly one: 32 spans at a time, one per
-// lane, of which only those that a token of the warp may lie in are shown to all. No
-// shared memory.
+// One thread per token. A warp searches the requests of its 32 tokens together; then each
+// goes through the spans of its own request, which are few, so that decode tokens, each of
+// another request, do not wait for one another. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kImageWidth = 64; // most visible tokens to the right
 constexpr int kThreads = 64;    // threads of a block
@@ -57,62 +56,17 @@ __device__ inline bool holds(const span_t &span, int position)
     return span.begin <= position && position <= span.end;
 }
 
-// By a whole warp: the last of the spans [first, stop) that holds the lane's position,
-// for the lanes that look. `low` and `high` are the least and the greatest position of
-// those.
-__device__ inline span_t find_span(const args_t &args, int first, int stop, bool looks,
-                                   int position, int low, int high)
+__device__ inline span_t span_of_token(const args_t &args, const place_t &place)
 {
-    span_t found = kNoSpan;
-    for (; first < stop && __any_sync(kWholeWarp, looks); stop -= kWarp) {
-        const int mine = stop - 1 - static_cast<int>(lane_of_thread());
-        span_t span = kNoSpan;
-        if (mine >= first) {
-            span = {args.span_begin[mine], args.span_end[mine]};
-        }
-        unsigned near = __ballot_sync(kWholeWarp, span.begin <= high && span.end >= low);
-        for (; near != 0; near &= near - 1) {
-            const int lane = __ffs(near) - 1;
-            const span_t shown = {__shfl_sync(kWholeWarp, span.begin, lane),
-                                  __shfl_sync(kWholeWarp, span.end, lane)};
-            if (looks && holds(shown, position)) {
-                found = shown;
-                looks = false;
-            }
+    const int first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
+    const int stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
+    for (int i = stop - 1; i >= first; i--) {
+        const span_t span = {args.span_begin[i], args.span_end[i]};
+        if (holds(span, static_cast<int>(place.position))) {
+            return span;
         }
     }
-    return found;
-}
-
-// By a whole warp, for the lanes whose token has a request and a position.
-__device__ inline span_t span_of_token(const args_t &args, const place_t &place,
-                                       bool looks)
-{
-    const int position = static_cast<int>(place.position);
-    int first = 0;
-    int stop = 0;
-    if (looks) {
-        first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
-        stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
-    }
-    span_t found = kNoSpan;
-    unsigned left = __ballot_sync(kWholeWarp, looks && first < stop);
-    while (left != 0) {
-        const int leader = __ffs(left) - 1;
-        const int request = __shfl_sync(kWholeWarp, place.request, leader);
-        const bool member = looks && place.request == request;
-        const unsigned members = __ballot_sync(kWholeWarp, member);
-        const int last = static_cast<int>(kWarp) - 1 - __clz(static_cast<int>(members));
-        // Positions of a request ascend with its tokens.
-        const span_t span =
-            find_span(args, __shfl_sync(kWholeWarp, first, leader),
-                      __shfl_sync(kWholeWarp, stop, leader), member, position,
-                      __shfl_sync(kWholeWarp, position, __ffs(members) - 1),
-                      __shfl_sync(kWholeWarp, position, last));
-        found = member ? span : found;
-        left &= ~members;
-    }
-    return found;
+    return kNoSpan;
 }
 
 // What the rules turned away, for the checked build. By the first warp of the launch.
@@ -181,7 +135,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
                                                    args.num_requests, token);
         position = static_cast<int>(place.position);
-        span = span_of_token(args, place, wanted && place.position >= 0);
+        if (wanted && place.position >= 0) {
+            span = span_of_token(args, place);
+        }
     }
     if (row < tokens) {
         const bool inside = holds(span, position);

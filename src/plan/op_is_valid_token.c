@@ -17,19 +17,18 @@ static const struct kiln_arg args[] = {
     {KI_NUMBER(ARGS, num_tokens, KILN_EXTENT_TOKENS)},
 };
 
-/* Small blocks, so that few tokens reach many multiprocessors. */
 static int threads(const struct kiln_shape *shape)
 {
     (void)shape;
-    return 64;
+    return 128;
 }
 
-/* A thread for each four tokens: the template says why. */
+/* A thread for each token. */
 static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_args,
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t tokens = 4 * (int64_t)threads(shape);
+    const int64_t tokens = threads(shape);
 
     (void)n_sms;
     return (struct ki_grid){(uint32_t)((a->num_tokens + tokens - 1) / tokens), 1};

@@ -58,11 +58,27 @@ class Plan(CliTest):
 
             self.assertEqual(len(lines), len(set(lines)))
 
+    def test_what_all_layers_share_is_launched_once_a_step_field_24(self):
+        shared = {"token_to_req": 1, "is_valid_token": 1, "gather_lens": 1, "c128a_topk": 1,
+                  "swa_indices": 1, "step": 1}
+        for model in sorted((DATA / "models").glob("*.json")):
+            with self.subTest(model.name):
+                lines = self.plan("--model", model, "--max-model-len", "65536",
+                                  "--max-num-batched-tokens", "8192")
+
+                for op, most in shared.items():
+                    launches = sum(line["layers"] for line in lines if line["op"] == op)
+                    self.assertLessEqual(launches, most, op)
+                # a ratio with indexer has two caches, whatever the number of its layers
+                for line in lines:
+                    if line["op"] == "compressed_slots":
+                        self.assertLessEqual(line["layers"], 2)
+
     def test_the_same_call_prints_the_same_bytes(self):
         self.assertEqual(self.kiln("plan", *DEPLOYMENT, "--json"),
                          self.kiln("plan", *DEPLOYMENT, "--json"))
 
-    def test_batch_sizes_change_no_shape_field_15(self):
+    def test_batch_sizes_change_no_shape_field_15_60(self):
         usual = shapes(self.flash("1048576"))
 
         self.assertEqual(shapes(self.flash("1048576", tokens="16384")), usual)

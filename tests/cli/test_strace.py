@@ -10,13 +10,22 @@ from cli_support import KILN, SMALL, CliTest
 
 
 class Strace(CliTest):
-    def test_warm_opens_no_driver_and_writes_in_its_cache_alone(self):
+    def trace_warm(self, which):
         log = self.tmp / "log"
         subprocess.run(
-            [os.environ["STRACE"], "-f", "-qq", "-e", "trace=%file", "-o", log, KILN, "warm",
+            [os.environ["STRACE"], "-f", "-qq", "-e", f"trace={which}", "-o", log, KILN, "warm",
              *map(str, SMALL), "--arch", "sm_90", "--cache", self.cache],
             env=self.env, check=True, stdout=subprocess.DEVNULL, timeout=300)
-        calls = log.read_text().splitlines()
+        return log.read_text().splitlines()
+
+    def test_warm_starts_no_other_program_field_40(self):
+        started = [c for c in self.trace_warm("execve,execveat") if "exec" in c]
+
+        self.assertEqual(len(started), 1, started)
+        self.assertIn(f'"{KILN}"', started[0])
+
+    def test_warm_opens_no_driver_and_writes_in_its_cache_alone(self):
+        calls = self.trace_warm("%file")
 
         self.assertEqual([c for c in calls if re.search(r"libcuda\.|/dev/nvidia|\.nv/", c)], [])
         # openat beneath the folder's descriptor names no path from the root

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import cli_support
-from cli_support import KILN, SMALL, CliTest
+from cli_support import DATA, KILN, SMALL, CliTest
 
 
 class Warm(CliTest):
@@ -21,6 +21,20 @@ class Warm(CliTest):
         self.assertEqual(self.warm(*SMALL, "--arch", "sm_90,sm_100"), (2 * n, 0, 0))
         self.assertEqual(self.warm(*SMALL, "--arch", "sm_90,sm_100"), (0, 2 * n, 0))
         self.assertEqual(len(self.entries()), 2 * n)
+
+    def test_all_that_a_model_launches_is_warm_field_13(self):
+        for model in sorted((DATA / "models").glob("*.json")):
+            with self.subTest(model.name):
+                manifest = self.tmp / f"manifest-{model.name}"
+                call = ("--model", model, "--max-model-len", "65536",
+                        "--max-num-batched-tokens", "2048", "--num-speculative-tokens", "2")
+                listed = self.plan(*call, "--arch", "sm_90", "--manifest-out", manifest)
+                compiled, cached, failed = self.warm("--manifest", manifest)
+
+                self.assertEqual(compiled + cached, sum(line["supported"] for line in listed))
+                self.assertEqual(failed, 0)
+                self.kiln("check", "--plan", manifest, "--cache", self.cache,
+                          env={"KILN_NVRTC": "/nowhere/libnvrtc.so"})
 
     def test_batch_sizes_and_context_lengths_share_kernels_field_14(self):
         n = self.kernels()

@@ -195,13 +195,15 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind, so this branch is uniform.
+// All threads of a launch see the same kind. The load stands alone in its branch, so that it
+// is predicated and nothing is jumped over.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
+    int value = count.kind == kCountValue ? count.value : if_absent;
     if (count.kind == kCountDevice) {
-        return *count.address;
+        value = *count.address;
     }
-    return count.kind == kCountValue ? count.value : if_absent;
+    return value;
 }
 #line 10 "common/report.cuh"
 

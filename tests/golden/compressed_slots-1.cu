@@ -188,13 +188,15 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind, so this branch is uniform.
+// All threads of a launch see the same kind. The load stands alone in its branch, so that it
+// is predicated and nothing is jumped over.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
+    int value = count.kind == kCountValue ? count.value : if_absent;
     if (count.kind == kCountDevice) {
-        return *count.address;
+        value = *count.address;
     }
-    return count.kind == kCountValue ? count.value : if_absent;
+    return value;
 }
 #line 10 "common/report.cuh"
 
@@ -360,24 +362,26 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
                                          int num_requests, int token)
 {
     constexpr int kPastEveryToken = 0x7fffffff;
-    place_t place = {-1, -1};
+    constexpr place_t kNone = {-1, -1};
     if (num_requests <= 0) {
-        return place;
+        return kNone;
     }
-    bool searches = token >= query_start_loc[0];
+    place_t place = kNone;
+    // Looked at last, so that no other load waits for it.
+    const int origin = query_start_loc[0];
     const unsigned requests = static_cast<unsigned>(num_requests);
     unsigned first = static_cast<unsigned>(narrow_requests(
         query_start_loc, num_requests, __shfl_sync(kWholeWarp, token, 0)));
+    bool searches = true;
     do {
         const unsigned request = first + lane_of_thread();
-        int end = kPastEveryToken;
+        const unsigned known = least(request, requests - 1);
+        int end = query_start_loc[known + 1];
         int seq_len = 0;
-        if (request < requests) {
-            end = query_start_loc[request + 1];
-            if constexpr (kPositions) {
-                seq_len = seq_lens[request];
-            }
+        if constexpr (kPositions) {
+            seq_len = seq_lens[known];
         }
+        end = request < requests ? end : kPastEveryToken;
         unsigned passed = 0; // how many of them end before the token, but for the last
 #pragma unroll               // five steps
         for (unsigned step = kWarp / 2; step > 0; step /= 2) {
@@ -397,7 +401,7 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
         }
         first += kWarp;
     } while (first < requests && __any_sync(kWholeWarp, searches));
-    return place;
+    return token >= origin ? place : kNone;
 }
 #line 42 "compressed_slots.cu"
 

@@ -1,7 +1,7 @@
 // kiln: is_valid_token
 #define KILN_PRELUDE
 [[maybe_unused]] constexpr int kDcpWorld = 1;
-[[maybe_unused]] constexpr int kThreads = 64;
+[[maybe_unused]] constexpr int kThreads = 128;
 [[maybe_unused]] constexpr int kOp = 9;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "is_valid_token.cu"
@@ -14,16 +14,14 @@
 //      tokens that another rank stores, and not looked at.
 // Out: is_valid_token[num_tokens], bytes.
 //
-// Four tokens per thread. Where both arrays allow they are neighbours, read in 16-byte
-// accesses and written in one of 4; elsewhere they lie a warp apart, so that the warp's
-// accesses are dense all the same. No shared memory.
+// One token per thread: dense accesses at any alignment, and a kernel so short costs less than
+// one that chooses between wide accesses and others. No shared memory.
 #ifndef KILN_PRELUDE
-constexpr int kDcpWorld = 1; // ranks that share the cache
-constexpr int kThreads = 64; // threads of a block
+constexpr int kDcpWorld = 1;  // ranks that share the cache
+constexpr int kThreads = 128; // threads of a block
 #endif
 
 static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
-static_assert(kThreads % 32 == 0, "a warp's tokens are neighbours");
 
 #line 1 "common/arch.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -43,7 +41,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 22 "is_valid_token.cu"
+#line 20 "is_valid_token.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
@@ -59,87 +57,17 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind, so this branch is uniform.
+// All threads of a launch see the same kind. The load stands alone in its branch, so that it
+// is predicated and nothing is jumped over.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
+    int value = count.kind == kCountValue ? count.value : if_absent;
     if (count.kind == kCountDevice) {
-        return *count.address;
+        value = *count.address;
     }
-    return count.kind == kCountValue ? count.value : if_absent;
+    return value;
 }
-#line 23 "is_valid_token.cu"
-#line 1 "common/quad.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// A warp's access to a slice of a row of int32: 128 columns, four for each lane.
-//
-// Arrays are aligned to their element and no more. Where a row's address allows (kWide) a
-// lane's four columns are neighbours and move at once; elsewhere they lie a warp apart,
-// so that the accesses of a warp are dense all the same.
-
-
-
-
-constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
-constexpr unsigned kSlice = kWarp * kQuad;
-
-struct int_quad_t {
-    int at[kQuad];
-};
-
-// The same for all threads of a row.
-__device__ inline bool takes_quads(const int *row)
-{
-    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
-}
-
-// Column i of the lane's four.
-template <bool kWide>
-__device__ inline unsigned column_of(unsigned slice, unsigned i)
-{
-    const unsigned lane = lane_of_thread();
-    return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
-}
-
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
-template <bool kWide, bool kOnce = false>
-__device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
-{
-    const unsigned first = column_of<kWide>(slice, 0);
-    if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
-    }
-    int_quad_t quad;
-#pragma unroll
-    for (unsigned i = 0; i < kQuad; i++) {
-        const unsigned column = column_of<kWide>(slice, i);
-        quad.at[i] = column < width ? __ldg(row + column) : -1;
-    }
-    return quad;
-}
-
-// Columns at or past width are not written.
-template <bool kWide>
-__device__ inline void store_quad(int *row, unsigned slice, unsigned width,
-                                  const int_quad_t &quad)
-{
-    const unsigned first = column_of<kWide>(slice, 0);
-    if (kWide && first / kQuad < width / kQuad) {
-        *reinterpret_cast<int4 *>(row + first) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
-        return;
-    }
-#pragma unroll
-    for (unsigned i = 0; i < kQuad; i++) {
-        const unsigned column = column_of<kWide>(slice, i);
-        if (column < width) {
-            row[column] = quad.at[i];
-        }
-    }
-}
-#line 24 "is_valid_token.cu"
+#line 21 "is_valid_token.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -216,7 +144,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 25 "is_valid_token.cu"
+#line 22 "is_valid_token.cu"
 
 struct args_t {
     const long long *slot_mapping;
@@ -226,67 +154,17 @@ struct args_t {
     report_t *report;
 };
 
-// The slots of four tokens from `token` on.
-__device__ inline void load_slots(const long long *slot_mapping, unsigned token,
-                                  long long (&slots)[kQuad])
-{
-    const longlong2 *pairs = reinterpret_cast<const longlong2 *>(slot_mapping + token);
-    const longlong2 low = __ldg(pairs);
-    const longlong2 high = __ldg(pairs + 1);
-    slots[0] = low.x;
-    slots[1] = low.y;
-    slots[2] = high.x;
-    slots[3] = high.y;
-}
-
-__device__ inline void write_neighbours(const args_t &args, unsigned token, int live,
-                                        bool masks)
-{
-    long long slots[kQuad] = {};
-    unsigned char valid[kQuad];
-    if (masks) {
-        load_slots(args.slot_mapping, token, slots);
-    }
-#pragma unroll // both arrays live in registers
-    for (unsigned i = 0; i < kQuad; i++) {
-        valid[i] = static_cast<int>(token + i) < live && slots[i] >= 0;
-    }
-    *reinterpret_cast<uchar4 *>(args.is_valid_token + token) =
-        make_uchar4(valid[0], valid[1], valid[2], valid[3]);
-}
-
-// A step of 1 takes neighbours, one of a warp dense accesses.
-__device__ inline void write_singly(const args_t &args, unsigned token, unsigned step,
-                                    int live, bool masks)
-{
-    const unsigned tokens = static_cast<unsigned>(args.num_tokens);
-#pragma unroll // all loads under way before the first store
-    for (unsigned i = 0; i < kQuad; i++, token += step) {
-        if (token < tokens) {
-            const bool mapped = !masks || __ldg(args.slot_mapping + token) >= 0;
-            args.is_valid_token[token] = static_cast<int>(token) < live && mapped;
-        }
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_is_valid_token(const __grid_constant__ args_t args)
 {
-    const int live = read_count(args.live_tokens, args.num_tokens);
-    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
-    const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
-    const unsigned lane = lane_of_thread();
-    const bool wide =
-        reinterpret_cast<unsigned long long>(args.slot_mapping) % sizeof(longlong2) ==
-            0 &&
-        reinterpret_cast<unsigned long long>(args.is_valid_token) % sizeof(uchar4) == 0;
-    if (!wide) {
-        write_singly(args, (thread - lane) * kQuad + lane, kWarp, live, masks);
-    } else if (thread < static_cast<unsigned>(args.num_tokens) / kQuad) {
-        write_neighbours(args, thread * kQuad, live, masks);
-    } else {
-        write_singly(args, thread * kQuad, 1, live, masks);
+    const unsigned token = blockIdx.x * kThreads + threadIdx.x;
+    if (token >= static_cast<unsigned>(args.num_tokens)) {
+        return;
     }
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
+    const bool mapped = !masks || __ldg(args.slot_mapping + token) >= 0;
+    args.is_valid_token[token] = static_cast<int>(token) < live_tokens && mapped;
     if constexpr (kChecked) {
         if (is_first_thread()) {
             report_count(args.report, kReasonLiveTokens, args.live_tokens,

@@ -203,13 +203,15 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind, so this branch is uniform.
+// All threads of a launch see the same kind. The load stands alone in its branch, so that it
+// is predicated and nothing is jumped over.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
+    int value = count.kind == kCountValue ? count.value : if_absent;
     if (count.kind == kCountDevice) {
-        return *count.address;
+        value = *count.address;
     }
-    return count.kind == kCountValue ? count.value : if_absent;
+    return value;
 }
 #line 10 "common/report.cuh"
 
@@ -593,21 +595,19 @@ struct mapper_t {
     __device__ int index_of(int id) const
     {
         const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
-        if (!owned.mine || owned.local >= limit) {
-            return -1;
-        }
-        unsigned long long index;
-        if (kDcpWorld == 1 && gathers) {
-            index = static_cast<unsigned long long>(
-                static_cast<long long>(workspace_start) + id);
-        } else {
-            // A negative page is far past every int32, as its stride is at least 1.
-            const unsigned page =
-                static_cast<unsigned>(__ldg(pages + owned.local / kBlockSize));
-            index = static_cast<unsigned long long>(page) * kPageStride +
-                    owned.local % kBlockSize;
-        }
-        return index < kTwo31 ? static_cast<int>(index) : -1;
+        const bool counts = owned.mine && owned.local < limit;
+        // Nothing but the look-up hangs on a condition: a thread's are under way together.
+        const unsigned page =
+            counts && !gathers
+                ? static_cast<unsigned>(__ldg(pages + owned.local / kBlockSize))
+                : 0;
+        const unsigned offset = gathers
+                                    ? static_cast<unsigned>(workspace_start) + owned.local
+                                    : owned.local % kBlockSize;
+        // Does not wrap for a page that `fits` lets pass; what is negative is past 2^31.
+        const unsigned index = page * kPageStride + offset;
+        const bool fits = page <= kTwo31 / kPageStride && index < kTwo31;
+        return counts && fits ? static_cast<int>(index) : -1;
     }
 };
 

@@ -217,6 +217,18 @@ bool device_case_capture(struct device_case *device, enum kiln_capture_mode mode
     return launched && explain(device, "end capture", status, &err);
 }
 
+void device_case_keep_outputs(struct device_case *device)
+{
+    struct random_case *random = &device->random;
+    for (size_t i = 0; i < random->info->n_args; i++) {
+        const struct random_array *array = &random->arrays[i];
+        if (array->present && random->info->args[i].kind == KILN_ARG_OUTPUT) {
+            memcpy(random->arena + array->offset, device->got + array->offset,
+                   (size_t)(array->rows * array->stride) * array->elem_bytes);
+        }
+    }
+}
+
 bool device_case_replay(struct device_case *device)
 {
     struct kiln_error err = {.status = KILN_OK};

@@ -47,6 +47,9 @@ bool device_case_compare_report(struct device_case *device, int times);
 /* Captures one launch; nothing runs. */
 bool device_case_capture(struct device_case *device, enum kiln_capture_mode mode);
 
+/* The outputs become what the last launch or replay left, as a server's buffers are. */
+void device_case_keep_outputs(struct device_case *device);
+
 /* Copies the arena in, replays the graph, and compares. */
 bool device_case_replay(struct device_case *device);
 

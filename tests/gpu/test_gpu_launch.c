@@ -233,6 +233,85 @@ static void replay_with_longer_contexts_equals_reference_field_1(void **state)
     device_case_finish(&device);
 }
 
+/* A long step over all rows, then ever smaller ones over the outputs that it left. */
+static void replay_leaves_no_stale_slots_in_any_row_field_2(void **state)
+{
+    static const int32_t live[] = {64, 7, 2, 1, 0};
+    const struct fixture *fixture = *state;
+    const struct random_options options = {64, 8, true};
+    struct device_case device;
+    init(&device, fixture, KILN_OP_GLOBAL_TOPK, &served_global_topk, &options,
+         seed_of(fixture, 8));
+    assert_true(device_case_capture(&device, KILN_CAPTURE_GLOBAL));
+
+    for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++) {
+        random_case_refill(&device.random, seed_of(fixture, (int64_t)i));
+        for (int64_t row = 0; row < 64; row++) {
+            random_case_set(&device.random, "token_to_req", row, 0, row % 8);
+        }
+        random_case_set(&device.random, "live_tokens", 0, 0, live[i]);
+        if (i > 0) {
+            device_case_keep_outputs(&device);
+        }
+        replay_or_fail(&device, "stale rows");
+    }
+
+    device_case_finish(&device);
+}
+
+/* Of the last replay: the rows before the first of no length. */
+static int64_t n_live_rows(const struct device_case *device)
+{
+    const int lens = random_arg_index(device->random.info, "lens");
+    int64_t row = 0;
+    while (row < device->random.arrays[lens].rows &&
+           random_load(&device->random, device->got, lens, row, 0) > 0) {
+        row++;
+    }
+    return row;
+}
+
+static int64_t live_rows_of_replay(const struct fixture *fixture, bool device_counts,
+                                   int32_t at_capture, int32_t at_replay)
+{
+    enum { N_TOKENS = 16 };
+    const struct random_options options = {N_TOKENS, 1, device_counts};
+    struct device_case device;
+    init(&device, fixture, KILN_OP_GLOBAL_TOPK, &served_global_topk, &options,
+         seed_of(fixture, 9));
+    struct kiln_count *count =
+        &device.random.counts[random_arg_index(device.random.info, "live_tokens")];
+    random_case_set(&device.random, "live_tokens", 0, 0, at_capture);
+    if (!device_counts) {
+        *count = (struct kiln_count){.kind = KILN_COUNT_VALUE, .value = at_capture};
+    }
+    for (int64_t row = 0; row < N_TOKENS; row++) {
+        random_case_set(&device.random, "token_to_req", row, 0, 0);
+        random_case_set(&device.random, "is_valid_token", row, 0, 1);
+        random_case_set(&device.random, "topk_indices", row, 0, 0);
+    }
+    random_case_set(&device.random, "block_table", 0, 0, 1);
+    assert_true(device_case_capture(&device, KILN_CAPTURE_GLOBAL));
+
+    /* a count by value is the graph's own: what the caller has now is not asked */
+    if (device_counts) {
+        random_case_set(&device.random, "live_tokens", 0, 0, at_replay);
+    }
+    replay_or_fail(&device, device_counts ? "by address" : "by value");
+
+    int64_t n_live = n_live_rows(&device);
+    device_case_finish(&device);
+    return n_live;
+}
+
+/* By address a count is read at each replay, by value it stays what it was at capture. */
+static void replay_reads_counts_by_address_and_freezes_values_field_30(void **state)
+{
+    assert_int_equal(live_rows_of_replay(*state, true, 5, 11), 11);
+    assert_int_equal(live_rows_of_replay(*state, true, 11, 5), 5);
+    assert_int_equal(live_rows_of_replay(*state, false, 5, 11), 5);
+}
+
 /* What a server captures over, before there is any request. */
 static void launch_of_all_zero_batches_equals_reference_field_10(void **state)
 {
@@ -576,6 +655,8 @@ static int run(struct fixture *fixture)
                 KI_OPS(TEST_CHECKED)
                     TEST(replay_with_fewer_live_rows_equals_reference_field_1),
         TEST(replay_with_longer_contexts_equals_reference_field_1),
+        TEST(replay_leaves_no_stale_slots_in_any_row_field_2),
+        TEST(replay_reads_counts_by_address_and_freezes_values_field_30),
         TEST(launch_of_all_zero_batches_equals_reference_field_10),
         TEST(combine_of_two_requests_of_300_rows_equals_reference),
         TEST(combine_of_one_request_of_1000_rows_equals_reference),

@@ -4,6 +4,8 @@
  * HOME is an empty folder from the start, to see that nothing is written there.
  */
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -99,6 +101,24 @@ static void open_reports_path_version_and_targets(void **state)
     assert_true(ki_nvrtc_supports(nvrtc, (struct ki_target){9, 0}));
     assert_false(ki_nvrtc_supports(nvrtc, (struct ki_target){1, 0}));
     assert_non_null(strstr(fixture->report.data, nvrtc->path));
+}
+
+/* The system's own search may find those of another version. */
+static void builtins_come_from_the_folder_of_the_library_field_35(void **state)
+{
+    const struct ki_nvrtc *nvrtc = &((struct fixture *)*state)->nvrtc;
+    const struct link_map *map = NULL;
+    char name[64], found[PATH_MAX];
+
+    assert_non_null(nvrtc->builtins);
+    assert_int_equal(dlinfo(nvrtc->builtins, RTLD_DI_LINKMAP, &map), 0);
+    assert_non_null(realpath(map->l_name, found));
+
+    snprintf(name, sizeof name, "/libnvrtc-builtins.so.%d.%d", nvrtc->major,
+             nvrtc->minor);
+    const size_t folder = (size_t)(strrchr(nvrtc->path, '/') - nvrtc->path);
+    assert_memory_equal(found, nvrtc->path, folder);
+    assert_int_equal(strncmp(found + folder, name, strlen(name)), 0);
 }
 
 static void open_by_path_takes_that_one(void **state)
@@ -438,6 +458,8 @@ int main(void)
     static struct fixture fixture;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(open_reports_path_version_and_targets, &fixture),
+        cmocka_unit_test_prestate(builtins_come_from_the_folder_of_the_library_field_35,
+                                  &fixture),
         cmocka_unit_test_prestate(open_by_path_takes_that_one, &fixture),
         cmocka_unit_test_prestate(open_prefers_the_one_already_loaded, &fixture),
         cmocka_unit_test_prestate(symbols_stay_local_field_39, &fixture),

@@ -14,7 +14,18 @@ TOOLS = ROOT / "tools"
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 MACHINE_PATH = "/" + "root/x"
 
+
+
+def field_table(shown=None, without=None):
+    """docs/field-cases.md, where other rows say that no test shows the case."""
+    rows = {case: "not shown by a test: the caller's" for case in range(1, 76)}
+    rows.update({51: "`b_gives_zero_field_51`", **(shown or {})})
+    return "# Field cases\n\n| case | what | shown by |\n|---|---|---|\n" + "".join(
+        f"| {case} | it broke | {text} |\n" for case, text in rows.items() if case != without)
+
+
 CLEAN = {
+    "docs/field-cases.md": field_table(),
     "include/kiln/a.h": SPDX + '#ifndef KILN_A_H\n#define KILN_A_H\n\n#ifdef __cplusplus\n'
     'extern "C" {\n#endif\n\n/** Say. Threads: any. Capture: allowed. @return 0 */\n'
     "KILN_API int kiln_say(int n);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n",
@@ -24,9 +35,10 @@ CLEAN = {
     "    return names[0] == NULL ? n : 0;\n}\n",
     "tests/meson.build": "# SPDX-License-Identifier: Apache-2.0\nsubdir('unit')\n",
     "tests/unit/meson.build": "# SPDX-License-Identifier: Apache-2.0\nunits = ['test_b']\n",
-    "tests/unit/test_b.c": SPDX + "static void b_gives_zero(void **state)\n{\n    (void)state;\n}\n"
+    "tests/unit/test_b.c": SPDX + "static void b_gives_zero_field_51(void **state)\n{\n"
+    "    (void)state;\n}\n"
     "\nint main(void)\n{\n"
-    "    const struct CMUnitTest tests[] = {cmocka_unit_test(b_gives_zero)};\n\n"
+    "    const struct CMUnitTest tests[] = {cmocka_unit_test(b_gives_zero_field_51)};\n\n"
     "    return cmocka_run_group_tests(tests, 0, 0);\n}\n",
 }
 
@@ -116,6 +128,19 @@ PLANTED = (
      "b_two is never registered"),
     ("tests", "tests/unit/test_b.c", SPDX + "int main(void)\n{\n}\n", "registers no cmocka test"),
     ("tests", "tests/unit/meson.build", "units = ['test_b']\nshould_fail: true\n", "switched off"),
+    ("tests", "docs/field-cases.md", field_table(without=7), "no row for case 7"),
+    ("tests", "docs/field-cases.md", field_table({76: "`b`"}), "or no such case"),
+    ("tests", "docs/field-cases.md", field_table() + "| 3 | again | not shown by a test: x |\n",
+     "a second row for case 3"),
+    ("tests", "docs/field-cases.md", field_table({3: "as 1"}), "names no test"),
+    ("tests", "docs/field-cases.md", field_table({3: "`b_gives_zero_field_3`"}),
+     "b_gives_zero_field_3: no test of that name"),
+    ("tests", "docs/field-cases.md", field_table({3: "`b_gives_zero_field_51`"}),
+     "b_gives_zero_field_51: no test of that name carries its number"),
+    ("tests", "docs/field-cases.md", field_table({51: "not shown by a test: x"}),
+     "b_gives_zero_field_51 shows it"),
+    ("tests", "tests/unit/test_b.c",
+     CLEAN["tests/unit/test_b.c"].replace("field_51", "field_51_76"), "has no row for case 76"),
     ("tests", "tests/lost/meson.build", "x = 1\n", "no subdir() leads here"),
     ("format", "src/base/b.c", SPDX + "int  x  ;\n", "not formatted"),
 )

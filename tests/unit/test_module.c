@@ -67,7 +67,7 @@ static void module_load_tells_the_kernels_facts(void **state)
 }
 
 /* A lazy load in the first launch hung eight schedulers. */
-static void module_load_leaves_nothing_to_load_lazily_field_66(void **state)
+static void module_load_leaves_nothing_to_load_lazily_field_33_66(void **state)
 {
     struct fixture *fixture = *state;
     struct ki_module module;
@@ -271,7 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(module_load_tells_the_kernels_facts),
-        TEST(module_load_leaves_nothing_to_load_lazily_field_66),
+        TEST(module_load_leaves_nothing_to_load_lazily_field_33_66),
         TEST(module_load_works_without_func_load),
         TEST(module_load_passes_on_each_failing_call_and_keeps_nothing),
         TEST(module_load_calls_a_refused_image_refused),

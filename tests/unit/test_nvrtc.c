@@ -181,6 +181,46 @@ static void open_tells_why_a_file_cannot_be_loaded_field_37(void **state)
     assert_null(strstr(fixture->err.message, "not there"));
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char bytes[4096];
+    size_t n;
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(to, "wb");
+
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((n = fread(bytes, 1, sizeof bytes, in)) > 0) {
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+    }
+    assert_int_equal(fclose(in), 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* The message names the version that was wanted, where, and what lies there. */
+static void open_names_builtins_wanted_and_found_field_35(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[TMPDIR_PATH], builtins[TMPDIR_PATH], wanted[TMPDIR_PATH + 128];
+    struct ki_nvrtc_search search = {
+        .path = tmpdir_join(&fixture->dir, "libnvrtc.so.13", path)};
+    struct ki_nvrtc nvrtc;
+    FILE *file =
+        fopen(tmpdir_join(&fixture->dir, "libnvrtc-builtins.so.12.8", builtins), "w");
+
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    copy_file(getenv("KILN_TEST_BROKEN_NVRTC"), path);
+
+    assert_int_equal(ki_nvrtc_open(&nvrtc, &search, NULL, &fixture->err),
+                     KILN_E_NVRTC_MISSING);
+    snprintf(wanted, sizeof wanted,
+             "wanted libnvrtc-builtins.so.13.7 in %s, found libnvrtc-builtins.so.12.8",
+             fixture->dir.path);
+    assert_non_null(strstr(fixture->err.message, wanted));
+    assert_non_null(strstr(fixture->err.message, "failed to open"));
+}
+
 static void open_refuses_library_that_is_no_nvrtc(void **state)
 {
     struct fixture *fixture = *state;
@@ -265,7 +305,7 @@ static void self_test_finds_out_about_no_cache(void **state)
     assert_int_equal(fixture->fake.n_live, 0);
 }
 
-static void self_test_shows_the_log_field_34_36(void **state)
+static void self_test_shows_the_log_field_34_35_36(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -333,13 +373,14 @@ int main(void)
         TEST(places_end_with_the_one_that_is_taken),
         TEST(open_by_path_does_not_fall_back_field_37),
         TEST(open_tells_why_a_file_cannot_be_loaded_field_37),
+        TEST(open_names_builtins_wanted_and_found_field_35),
         TEST(open_refuses_library_that_is_no_nvrtc),
         TEST(open_refuses_relative_path),
         TEST(ask_refuses_versions_before_12_4),
         TEST(ask_learns_targets),
         TEST(ask_fails_where_any_call_fails),
         TEST(self_test_finds_out_about_no_cache),
-        TEST(self_test_shows_the_log_field_34_36),
+        TEST(self_test_shows_the_log_field_34_35_36),
         TEST(self_test_refuses_empty_cubin),
         TEST(error_line_picks_the_line_that_says_most),
         TEST(close_accepts_all_zero),

@@ -15,8 +15,6 @@
 
 #include "support/fake_kiln.h"
 
-extern char **environ;
-
 /* Every array begins `skew` bytes past an address that any access may take. */
 static void launch_skewed(struct fake_kiln *fake, const struct kiln_kernel *kernel,
                           size_t skew, int32_t rows)

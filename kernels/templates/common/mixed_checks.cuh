@@ -11,11 +11,11 @@
 template <int kPageSlots, int kPoolSpan>
 __device__ inline void check_slot(const report_at_t &at, int slot)
 {
-    if (slot >= 0) {
+    if (slot < kNone) {
+        report(at.to, kReasonId, at.row, at.column, slot);
+    } else if (slot != kNone) {
         check_range(at, static_cast<long long>(slot / kPageSlots) * kPoolSpan +
                             slot % kPageSlots);
-    } else if (slot < kNone) {
-        report(at.to, kReasonId, at.row, at.column, slot);
     }
 }
 

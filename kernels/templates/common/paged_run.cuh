@@ -55,23 +55,37 @@ __device__ inline int id_of_local(const int *pages, int id)
                                           local % kPageSlots);
 }
 
+// The page of an id, -1 where there is none. Only the load hangs on a condition, so that several
+// are under way together.
+template <int kPageSlots, int kPages>
+__device__ inline int page_of(const int *pages, unsigned id, bool wanted)
+{
+    const bool paged = wanted && id < kPagedIds<kPageSlots, kPages>;
+    return paged ? __ldg(pages + id / kPageSlots) : -1;
+}
+
 // The columns of a slice where column j < n holds id first + j, and the others -1. All ids are
 // below 2^31.
 template <bool kWide, int kPageSlots, int kPages, int kSpan>
 __device__ inline int_quad_t run_quad(const int *pages, unsigned first, unsigned n,
                                       unsigned slice)
 {
+    // Four neighbours lie on two pages at most, unless pages are smaller than they.
+    constexpr bool kShares = kWide && kPageSlots >= kQuad;
+    const unsigned begin = column_of<kWide>(slice, 0);
+    const unsigned last = least(begin + kQuad, n) - 1;
+    const bool looks = begin < n;
+    const int low = page_of<kPageSlots, kPages>(pages, first + begin, looks);
+    const int high = page_of<kPageSlots, kPages>(pages, first + last, looks);
     int_quad_t quad;
-    int page = -1;
 #pragma unroll
     for (unsigned i = 0; i < kQuad; i++) {
         const unsigned column = column_of<kWide>(slice, i);
         const unsigned id = first + column;
         const unsigned offset = id % kPageSlots;
-        // A page that neighbours share is looked up once.
-        if (column < n && (!kWide || i == 0 || offset == 0)) {
-            const bool paged = id < kPagedIds<kPageSlots, kPages>;
-            page = paged ? __ldg(pages + id / kPageSlots) : -1;
+        int page = offset < i ? high : low;
+        if constexpr (!kShares) {
+            page = page_of<kPageSlots, kPages>(pages, id, column < n);
         }
         quad.at[i] = column < n ? id_of_entry<kPageSlots, kSpan>(page, offset) : -1;
     }
