@@ -39,7 +39,10 @@ enum kiln_status kiln_reference(enum kiln_op op, const struct kiln_shape *shape,
     }
     KI_TRY(ki_op_check(op, shape, err));
     KI_TRY(ki_op_check_args(found, shape, args, err));
-    return found->reference(shape, args);
+    for (int64_t row = 0; row < ki_op_launch_rows(found, args); row++) {
+        found->row(shape, args, row);
+    }
+    return KILN_OK;
 }
 
 enum kiln_status kiln_geometry(enum kiln_op op, const struct kiln_shape *shape,

@@ -6,8 +6,8 @@ usage: mutate.py --sample | --all [--kiln FILE] [--jobs N] [--only PART] [--verb
 
 Each mutant of kernels/templates is executed on the CPU with its op's cases in
 tests/mutation/cases, which are small and made to tell mutants apart; an op that has none there
-is tried with those of tests/cases. The checked variant runs: what it reports counts as well. A
-mutant is killed by a wrong value, by what the checker
+is tried with those of tests/cases. The checked variant runs, which has all that a plain one has.
+A mutant is killed by a wrong value, by another report than the reference's, by what the checker
 reports, or by not compiling. A helper's mutant is tried in each template that includes it. What
 cannot be told from the original stands in tests/mutation/equivalent.txt with the reason. All
 else that survives is a missing case.
@@ -41,9 +41,6 @@ LIMIT_S = 4
 NAME_FIELDS = ("file", "in", "line", "change")  # of an entry, as Mutant.name has them
 # Orders of threads, alignments and GPU sizes; together they have what the cases need.
 SEEDS = range(3)
-# The checked kernel has all that a plain one has; what decides between them needs both.
-CHECKED = (("--checked",),)
-BOTH = (("--checked",), ())
 KILLED = ("value", "report", "compile", "endless")
 # What a compiler may say of a mutant. Anything else: it is no program, and proves nothing.
 ASSERTED = re.compile(r"static.assert|constant expression")
@@ -84,16 +81,16 @@ class Runner:
             self.caches.put(self.folder / f"cache-{i}")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
 
-    def run(self, text, cases, variants=CHECKED):
+    def run(self, text, cases):
         """(how, message, case) of the first case that fails; None: all pass."""
         cache = self.caches.get()
         try:
             source = cache.with_suffix(".cu")
             source.write_text(text)
             # one shape is compiled once
-            for variant, seed, case in itertools.product(variants, SEEDS, cases):
+            for seed, case in itertools.product(SEEDS, cases):
                 words = [self.kiln, "run", case, "--on", "cpu", "--template", source,
-                         "--cache", cache, "--seed", seed, *variant]
+                         "--cache", cache, "--seed", seed, "--checked"]
                 done = subprocess.run(
                     ["sh", "-c", f'ulimit -t {LIMIT_S}; exec "$@"', "sh", *map(str, words)],
                     capture_output=True, text=True, errors="replace", env=self.env,
@@ -190,8 +187,7 @@ class Trial:
         best = self.best.get(place[0])
         for op, own in sorted(tries, key=lambda pair: pair[0] != best):
             text = own.applied(self.templates[op].text)
-            failed = self.runner.run(text, list(self.cases[op]),
-                                     BOTH if "kChecked" in mutant.text else CHECKED)
+            failed = self.runner.run(text, list(self.cases[op]))
             if failed:
                 how, message, case = failed
                 self.best[place[0]] = op

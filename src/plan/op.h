@@ -45,7 +45,8 @@ struct ki_op {
     /* The grid of one launch; n_sms is the device's multiprocessor count. */
     struct ki_grid (*grid)(const struct kiln_shape *shape, const void *args, int n_sms);
 
-    enum kiln_status (*reference)(const struct kiln_shape *shape, const void *args);
+    /* The reference of one row of a launch; see reference/reference.h. */
+    void (*row)(const struct kiln_shape *shape, const void *args, int64_t row);
 };
 
 /* NULL where there is none. */
@@ -60,6 +61,9 @@ enum kiln_status ki_op_check(enum kiln_op op, const struct kiln_shape *shape,
  * counts that live in device memory cannot be read here and give -1.
  */
 int64_t ki_op_rows(const struct ki_op *op, const void *args, enum kiln_extent extent);
+
+/* The rows of a launch with these args: none reads and writes nothing. */
+int64_t ki_op_launch_rows(const struct ki_op *op, const void *args);
 
 /* Are the arguments of a launch or a reference complete, aligned and in range? */
 enum kiln_status ki_op_check_args(const struct ki_op *op, const struct kiln_shape *shape,

@@ -107,5 +107,5 @@ const struct ki_op ki_op_c128a_topk = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_c128a_topk,
+    .row = ki_row_c128a_topk,
 };

@@ -108,5 +108,5 @@ const struct ki_op ki_op_combine_topk_swa = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_combine_topk_swa,
+    .row = ki_row_combine_topk_swa,
 };

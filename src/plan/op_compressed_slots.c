@@ -81,5 +81,5 @@ const struct ki_op ki_op_compressed_slots = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_compressed_slots,
+    .row = ki_row_compressed_slots,
 };

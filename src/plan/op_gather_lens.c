@@ -51,5 +51,5 @@ const struct ki_op ki_op_gather_lens = {
     .template_name = "gather_lens.cu",
     .threads = threads,
     .grid = grid,
-    .reference = ki_reference_gather_lens,
+    .row = ki_row_gather_lens,
 };

@@ -111,5 +111,5 @@ const struct ki_op ki_op_global_topk = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_global_topk,
+    .row = ki_row_global_topk,
 };

@@ -56,5 +56,5 @@ const struct ki_op ki_op_image_visibility = {
     .template_name = "image_visibility.cu",
     .threads = threads,
     .grid = grid,
-    .reference = ki_reference_image_visibility,
+    .row = ki_row_image_visibility,
 };

@@ -47,5 +47,5 @@ const struct ki_op ki_op_is_valid_token = {
     .template_name = "is_valid_token.cu",
     .threads = threads,
     .grid = grid,
-    .reference = ki_reference_is_valid_token,
+    .row = ki_row_is_valid_token,
 };

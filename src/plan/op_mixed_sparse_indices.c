@@ -201,5 +201,5 @@ const struct ki_op ki_op_mixed_sparse_indices = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_mixed_sparse_indices,
+    .row = ki_row_mixed_sparse_indices,
 };

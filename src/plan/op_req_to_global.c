@@ -136,5 +136,5 @@ const struct ki_op ki_op_req_to_global = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_req_to_global,
+    .row = ki_row_req_to_global,
 };

@@ -119,5 +119,5 @@ const struct ki_op ki_op_swa_indices = {
     .threads = threads,
     .check_args = check_args,
     .grid = grid,
-    .reference = ki_reference_swa_indices,
+    .row = ki_row_swa_indices,
 };

@@ -51,5 +51,5 @@ const struct ki_op ki_op_token_to_req = {
     .template_name = "token_to_req.cu",
     .threads = threads,
     .grid = grid,
-    .reference = ki_reference_token_to_req,
+    .row = ki_row_token_to_req,
 };

@@ -320,9 +320,8 @@ int64_t ki_op_rows(const struct ki_op *op, const void *args, enum kiln_extent ex
     return counted(op, args, extent);
 }
 
-/* A launch of no rows reads and writes nothing, so nothing has to be there. What rows are
- * is the first of these that the op counts. */
-static bool is_empty(const struct ki_op *op, const void *args)
+/* What rows are is the first of these that the op counts. */
+int64_t ki_op_launch_rows(const struct ki_op *op, const void *args)
 {
     static const enum kiln_extent rows[] = {KILN_EXTENT_TOKENS, KILN_EXTENT_ROWS,
                                             KILN_EXTENT_REQUESTS};
@@ -331,10 +330,16 @@ static bool is_empty(const struct ki_op *op, const void *args)
         const struct kiln_arg *arg = counter_of(op, rows[i]);
 
         if (arg != NULL) {
-            return number_at(args, arg) == 0;
+            return number_at(args, arg);
         }
     }
-    return false;
+    return 0;
+}
+
+/* A launch of no rows reads and writes nothing, so nothing has to be there. */
+static bool is_empty(const struct ki_op *op, const void *args)
+{
+    return ki_op_launch_rows(op, args) == 0;
 }
 
 static enum kiln_status check_array(const struct ki_op *op, const void *args,

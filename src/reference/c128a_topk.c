@@ -106,56 +106,42 @@ static void check_row(const struct kiln_c128a_topk_args *args,
     }
 }
 
-static void check(const struct kiln_c128a_topk_args *args,
-                  const struct kiln_c128a_topk_shape *s, const struct ki_cache *cache)
+static void check_counts(const struct kiln_c128a_topk_args *args,
+                         const struct kiln_c128a_topk_shape *s)
 {
     const struct ki_reporter to = {args->report, KILN_OP_C128A_TOPK};
 
-    if (args->report == NULL || args->num_tokens == 0) {
-        return;
-    }
     ki_report_count(&to, KILN_REASON_DECODE_TOKENS, args->num_decode_tokens,
                     args->num_tokens);
     ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens, args->num_tokens);
     ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, args->active_width, s->capacity);
-    for (int64_t t = 0; t < args->num_tokens; t++) {
-        check_row(args, s, cache, t);
-    }
 }
 
-enum kiln_status ki_reference_c128a_topk(const struct kiln_shape *shape, const void *args)
+void ki_row_c128a_topk(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct kiln_c128a_topk_args *a = args;
+    const struct kiln_c128a_topk_args *a = (const struct kiln_c128a_topk_args *)args;
     const struct kiln_c128a_topk_shape *s = &shape->c128a_topk;
-    struct ki_cache cache = {
-        .table = a->block_table,
-        .rows = a->table_rows,
-        .width = s->table_width,
-        .stride = s->table_stride,
-        .block_size = s->block_size,
-        .world = s->dcp_world,
-        .interleave = s->dcp_interleave,
-        .rank = a->dcp_rank,
-    };
+    const struct ki_cache cache = KI_CACHE_OF(a, s);
     int64_t width = active_width(a, s);
     int64_t n_decode = ki_clamp(ki_count(a->num_decode_tokens, 0), 0, a->num_tokens);
-    int64_t live = ki_count(a->live_tokens, a->num_tokens);
+    bool is_live = t < ki_count(a->live_tokens, a->num_tokens);
+    int64_t records = is_live ? ki_records(a->positions[t], s->compress_ratio, width) : 0;
 
-    for (int64_t t = 0; t < n_decode; t++) {
-        int32_t *slots = a->decode_slots + t * s->capacity;
-        if (!is_live_decode(a, &cache, t) || !ki_has_row(&cache, a->token_to_req[t])) {
-            ki_fill(slots, 0, width);
-            a->decode_lens[t] = 0;
-            continue;
-        }
-        int64_t records = ki_records(a->positions[t], s->compress_ratio, width);
-        a->decode_lens[t] = decode_row(&cache, a->token_to_req[t], records, width, slots);
+    if (t == 0) {
+        check_counts(a, s);
     }
-    for (int64_t t = n_decode; t < a->num_tokens; t++) {
-        int64_t records =
-            t < live ? ki_records(a->positions[t], s->compress_ratio, width) : 0;
+    if (a->report != NULL) {
+        check_row(a, s, &cache, t);
+    }
+    if (t >= n_decode) {
         prefill_row(records, width, a->prefill_local + (t - n_decode) * s->capacity);
+        return;
     }
-    check(a, s, &cache);
-    return KILN_OK;
+    int32_t *slots = a->decode_slots + t * s->capacity;
+    if (is_live_decode(a, &cache, t) && ki_has_row(&cache, a->token_to_req[t])) {
+        a->decode_lens[t] = decode_row(&cache, a->token_to_req[t], records, width, slots);
+    } else {
+        ki_fill(slots, 0, width);
+        a->decode_lens[t] = 0;
+    }
 }

@@ -85,40 +85,37 @@ static void check_row(const struct kiln_combine_topk_swa_shape *s,
     ki_check_length(&to, t, token.window, s->window + s->image_width);
     for (int64_t j = 0; j < ki_records(token.pos, s->compress_ratio, s->topk); j++) {
         int64_t id = args->topk_indices[t * s->topk_stride + j];
-        if (id < -1 || (id >= 0 && id >= n)) {
+        if (id != -1 && (id < 0 || id >= n)) {
             ki_report(&to, KILN_REASON_ID, t, j, id);
         }
     }
 }
 
-enum kiln_status ki_reference_combine_topk_swa(const struct kiln_shape *shape,
-                                               const void *args)
+void ki_row_combine_topk_swa(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct kiln_combine_topk_swa_args *a = args;
+    const struct kiln_combine_topk_swa_args *a =
+        (const struct kiln_combine_topk_swa_args *)args;
     const struct kiln_combine_topk_swa_shape *s = &shape->combine_topk_swa;
     int64_t used = s->topk + s->window + s->image_width;
     int64_t width = (used + s->align - 1) / s->align * s->align;
     int64_t m = ki_count(a->workspace_rows, 0);
     int64_t n = ki_count(a->swa_base, 0);
+    int32_t *row = a->combined_indices + t * s->combined_stride;
+    int64_t length = 0;
+    struct token token;
 
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        int32_t *row = a->combined_indices + t * s->combined_stride;
-        int64_t length = 0;
-        struct token token;
-        if (a->report != NULL) {
-            check_row(s, a, t);
-        }
-        if (find_token(s, a, t, &token)) {
-            int64_t b = token.request;
-            if (s->topk > 0) {
-                length = write_records(s, &token, a->topk_indices + t * s->topk_stride, m,
-                                       n, row);
-            }
-            length += write_window(s, &token, a->seq_lens[b], a->gather_lens[b],
-                                   m * b + n, row + length);
-        }
-        ki_fill(row, length, width);
-        a->combined_lens[t] = (int32_t)length;
+    if (a->report != NULL) {
+        check_row(s, a, t);
     }
-    return KILN_OK;
+    if (find_token(s, a, t, &token)) {
+        int64_t b = token.request;
+        if (s->topk > 0) {
+            length =
+                write_records(s, &token, a->topk_indices + t * s->topk_stride, m, n, row);
+        }
+        length += write_window(s, &token, a->seq_lens[b], a->gather_lens[b], m * b + n,
+                               row + length);
+    }
+    ki_fill(row, length, width);
+    a->combined_lens[t] = (int32_t)length;
 }

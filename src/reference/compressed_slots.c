@@ -40,24 +40,12 @@ static int64_t slot_of(const struct kiln_compressed_slots_args *args,
     return usable ? page * cache->block_size + offset : -1;
 }
 
-enum kiln_status ki_reference_compressed_slots(const struct kiln_shape *shape,
-                                               const void *args)
+void ki_row_compressed_slots(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct kiln_compressed_slots_args *a = args;
+    const struct kiln_compressed_slots_args *a =
+        (const struct kiln_compressed_slots_args *)args;
     const struct kiln_compressed_slots_shape *s = &shape->compressed_slots;
-    struct ki_cache cache = {
-        .table = a->block_table,
-        .rows = a->table_rows,
-        .width = s->table_width,
-        .stride = s->table_stride,
-        .block_size = s->block_size,
-        .world = s->dcp_world,
-        .interleave = s->dcp_interleave,
-        .rank = a->dcp_rank,
-    };
+    const struct ki_cache cache = KI_CACHE_OF(a, s);
 
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        a->slots[t] = slot_of(a, &cache, s->compress_ratio, t);
-    }
-    return KILN_OK;
+    a->slots[t] = slot_of(a, &cache, s->compress_ratio, t);
 }

@@ -17,24 +17,23 @@ static int64_t gather_len(const struct kiln_gather_lens_args *args, int64_t wind
     return request.query_len + ki_min(ki_max(prefix - floor, 0), window - 1);
 }
 
-enum kiln_status ki_reference_gather_lens(const struct kiln_shape *shape,
-                                          const void *args)
+/* Row i is request first_request + i, so the last rows of a launch may have none. */
+void ki_row_gather_lens(const struct kiln_shape *shape, const void *args, int64_t i)
 {
-    const struct kiln_gather_lens_args *a = args;
+    const struct kiln_gather_lens_args *a = (const struct kiln_gather_lens_args *)args;
     const struct ki_reporter to = {a->report, KILN_OP_GATHER_LENS};
-    int64_t window = shape->gather_lens.window;
-    int64_t first = ki_clamp(ki_count(a->first_request, 0), 0, a->num_requests);
+    int64_t b = i + ki_clamp(ki_count(a->first_request, 0), 0, a->num_requests);
 
-    for (int64_t b = first; b < a->num_requests; b++) {
-        int64_t len = gather_len(a, window, b);
-        a->gather_lens[b - first] = (int32_t)ki_min(len, INT32_MAX);
-        if (len > INT32_MAX) {
-            ki_report(&to, KILN_REASON_LENGTH, b - first, -1, len);
-        }
-    }
-    if (a->num_requests > 0) {
+    if (i == 0) {
         ki_report_count(&to, KILN_REASON_FIRST_REQUEST, a->first_request,
                         a->num_requests);
     }
-    return KILN_OK;
+    if (b >= a->num_requests) {
+        return;
+    }
+    int64_t len = gather_len(a, shape->gather_lens.window, b);
+    a->gather_lens[i] = (int32_t)ki_min(len, INT32_MAX);
+    if (len > INT32_MAX) {
+        ki_report(&to, KILN_REASON_LENGTH, i, -1, len);
+    }
 }

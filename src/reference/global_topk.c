@@ -35,6 +35,10 @@ static void check_row(const struct kiln_global_topk_args *args,
     const struct ki_reporter to = {args->report, KILN_OP_GLOBAL_TOPK};
     const int32_t *picks = args->topk_indices + t * s->topk_stride;
 
+    if (t == 0) {
+        ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens,
+                        args->num_tokens);
+    }
     if (!is_live(args, t)) {
         return;
     }
@@ -48,46 +52,21 @@ static void check_row(const struct kiln_global_topk_args *args,
     }
 }
 
-static void check(const struct kiln_global_topk_args *args,
-                  const struct kiln_global_topk_shape *s, const struct ki_cache *cache)
+void ki_row_global_topk(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct ki_reporter to = {args->report, KILN_OP_GLOBAL_TOPK};
+    const struct kiln_global_topk_args *a = (const struct kiln_global_topk_args *)args;
+    const struct kiln_global_topk_shape *s = &shape->global_topk;
+    const struct ki_cache cache = KI_CACHE_OF(a, s);
+    int32_t *slots = a->slots + t * s->slots_stride;
 
-    if (args->report == NULL || args->num_tokens == 0) {
+    if (a->report != NULL) {
+        check_row(a, s, &cache, t);
+    }
+    if (!is_live(a, t) || !ki_has_row(&cache, a->token_to_req[t])) {
+        ki_fill(slots, 0, s->topk);
+        a->lens[t] = 0;
         return;
     }
-    ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens, args->num_tokens);
-    for (int64_t t = 0; t < args->num_tokens; t++) {
-        check_row(args, s, cache, t);
-    }
-}
-
-enum kiln_status ki_reference_global_topk(const struct kiln_shape *shape,
-                                          const void *args)
-{
-    const struct kiln_global_topk_args *a = args;
-    const struct kiln_global_topk_shape *s = &shape->global_topk;
-    struct ki_cache cache = {
-        .table = a->block_table,
-        .rows = a->table_rows,
-        .width = s->table_width,
-        .stride = s->table_stride,
-        .block_size = s->block_size,
-        .world = s->dcp_world,
-        .interleave = s->dcp_interleave,
-        .rank = a->dcp_rank,
-    };
-
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        int32_t *slots = a->slots + t * s->slots_stride;
-        if (!is_live(a, t) || !ki_has_row(&cache, a->token_to_req[t])) {
-            ki_fill(slots, 0, s->topk);
-            a->lens[t] = 0;
-            continue;
-        }
-        a->lens[t] = map_row(&cache, a->token_to_req[t],
-                             a->topk_indices + t * s->topk_stride, s->topk, slots);
-    }
-    check(a, s, &cache);
-    return KILN_OK;
+    a->lens[t] = map_row(&cache, a->token_to_req[t], a->topk_indices + t * s->topk_stride,
+                         s->topk, slots);
 }

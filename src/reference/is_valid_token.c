@@ -7,19 +7,16 @@
 #include "reference/report.h"
 #include "reference/rules.h"
 
-enum kiln_status ki_reference_is_valid_token(const struct kiln_shape *shape,
-                                             const void *args)
+void ki_row_is_valid_token(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct kiln_is_valid_token_args *a = args;
+    const struct kiln_is_valid_token_args *a =
+        (const struct kiln_is_valid_token_args *)args;
     const struct ki_reporter to = {a->report, KILN_OP_IS_VALID_TOKEN};
     bool masks = shape->is_valid_token.dcp_world == 1 && a->slot_mapping != NULL;
-    int64_t live = ki_count(a->live_tokens, a->num_tokens);
 
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        a->is_valid_token[t] = t < live && (!masks || a->slot_mapping[t] >= 0);
-    }
-    if (a->num_tokens > 0) {
+    if (t == 0) {
         ki_report_count(&to, KILN_REASON_LIVE_TOKENS, a->live_tokens, a->num_tokens);
     }
-    return KILN_OK;
+    a->is_valid_token[t] = t < ki_count(a->live_tokens, a->num_tokens) &&
+                           (!masks || a->slot_mapping[t] >= 0);
 }

@@ -111,18 +111,22 @@ static struct prefill prefill_of(const struct step *step, int64_t t)
     int64_t r = a->token_to_req[t];
     struct ki_request request = ki_request_at(a->query_start_loc, a->seq_lens, r);
     int64_t pos = ki_position(&request, t);
-    struct ki_range window = ki_whole_window(
-        pos, request.seq_len, ki_visible(a->left_visible, s->image_width, t),
-        ki_visible(a->right_visible, s->image_width, t), s->window);
-    int64_t n_picks = ki_records(pos, s->compress_ratio, s->topk);
-
-    return (struct prefill){
+    struct prefill token = {
         .request = r,
-        .window = pos < 0 ? (struct ki_range){0, 0} : window,
-        .n_picks = n_picks,
-        .picks =
-            n_picks > 0 ? a->prefill_topk_indices + (t - step->n_decode) * s->topk : NULL,
+        .window = {0, 0},
+        .n_picks = ki_records(pos, s->compress_ratio, s->topk),
+        .picks = NULL,
     };
+
+    if (pos >= 0) {
+        token.window = ki_whole_window(
+            pos, request.seq_len, ki_visible(a->left_visible, s->image_width, t),
+            ki_visible(a->right_visible, s->image_width, t), s->window);
+    }
+    if (token.n_picks > 0) {
+        token.picks = a->prefill_topk_indices + (t - step->n_decode) * s->topk;
+    }
+    return token;
 }
 
 /* Returns how many picks the token has. */
@@ -176,11 +180,11 @@ static void check_decode_row(const struct step *step, const struct ki_reporter *
     const struct kiln_mixed_sparse_indices_args *a = step->a;
 
     for (int64_t j = 0; j < s->swa_width; j++) {
-        check_slot(&(struct place){to, t, j}, &step->window,
-                   a->decode_swa_indices[t * s->swa_width + j]);
+        const struct place at = {to, t, j};
+        check_slot(&at, &step->window, a->decode_swa_indices[t * s->swa_width + j]);
     }
     for (int64_t j = 0; j < s->decode_topk; j++) {
-        struct place at = {to, t, step->window_width + j};
+        const struct place at = {to, t, step->window_width + j};
         int32_t given = a->decode_compressed_indices[t * s->decode_topk + j];
         if (s->decode_local) {
             check_local(&at, &step->records, a->token_to_req[t], given);
@@ -205,12 +209,12 @@ static void check_prefill_row(const struct step *step, const struct ki_reporter 
 
     ki_check_length(to, t, token.window, columns);
     for (int64_t p = window.start; p < window.end; p++) {
-        check_local(&(struct place){to, t, p - window.start}, &step->window,
-                    token.request, p);
+        const struct place at = {to, t, p - window.start};
+        check_local(&at, &step->window, token.request, p);
     }
     for (int64_t j = 0; j < token.n_picks; j++) {
-        check_local(&(struct place){to, t, step->window_width + j}, &step->records,
-                    token.request, token.picks[j]);
+        const struct place at = {to, t, step->window_width + j};
+        check_local(&at, &step->records, token.request, token.picks[j]);
     }
 }
 
@@ -244,7 +248,7 @@ static int64_t align4(int64_t x)
 static struct step step_of(const struct kiln_mixed_sparse_indices_shape *s,
                            const struct kiln_mixed_sparse_indices_args *a)
 {
-    return (struct step){
+    const struct step step = {
         .s = s,
         .a = a,
         .window = {.cache = {.table = a->swa_block_table,
@@ -268,28 +272,27 @@ static struct step step_of(const struct kiln_mixed_sparse_indices_shape *s,
         .n_decode = ki_clamp(ki_count(a->num_decode_tokens, 0), 0, a->num_tokens),
         .live = ki_count(a->live_tokens, a->num_tokens),
     };
+    return step;
 }
 
-enum kiln_status ki_reference_mixed_sparse_indices(const struct kiln_shape *shape,
-                                                   const void *args)
+void ki_row_mixed_sparse_indices(const struct kiln_shape *shape, const void *args,
+                                 int64_t t)
 {
-    const struct kiln_mixed_sparse_indices_args *a = args;
-    struct step step = step_of(&shape->mixed_sparse_indices, a);
+    const struct kiln_mixed_sparse_indices_args *a =
+        (const struct kiln_mixed_sparse_indices_args *)args;
+    const struct step step = step_of(&shape->mixed_sparse_indices, a);
     int64_t width = step.window_width + step.records_width;
+    int32_t *row = a->sparse_indices + t * width;
+    int64_t length = 0;
 
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        int32_t *row = a->sparse_indices + t * width;
-        int64_t length = 0;
-        if (a->report != NULL) {
-            check_row(&step, t);
-        }
-        if (!is_live(&step, t) || lacks_request(&step, t)) {
-            ki_fill(row, 0, width);
-        } else {
-            length = t < step.n_decode ? decode_row(&step, t, row)
-                                       : prefill_row(&step, t, row);
-        }
-        a->sparse_lens[t] = (int32_t)(step.window_width + length);
+    if (a->report != NULL) {
+        check_row(&step, t);
     }
-    return KILN_OK;
+    if (!is_live(&step, t) || lacks_request(&step, t)) {
+        ki_fill(row, 0, width);
+    } else {
+        length =
+            t < step.n_decode ? decode_row(&step, t, row) : prefill_row(&step, t, row);
+    }
+    a->sparse_lens[t] = (int32_t)(step.window_width + length);
 }

@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each op means, in plain C: the oracle of every test. All take a legal shape and
- * checked arguments with host addresses, so that none can fail for another reason than
- * memory.
+ * What each op means, in plain C: the oracle of every test. A function computes one row of
+ * a launch, the first one also reports on the launch as a whole: rows do not know of each
+ * other, so they may be computed in any order and at once. All take a legal shape and
+ * checked arguments with addresses that they can reach, and cannot fail.
+ *
+ * They are C that is C++ too: tests/gpu compiles them for the GPU, a thread for each row.
  */
 #ifndef KI_REFERENCE_REFERENCE_H
 #define KI_REFERENCE_REFERENCE_H
 
 #include "kiln/op_info.h"
 
-enum kiln_status ki_reference_global_topk(const struct kiln_shape *shape,
-                                          const void *args);
-enum kiln_status ki_reference_swa_indices(const struct kiln_shape *shape,
-                                          const void *args);
-enum kiln_status ki_reference_mixed_sparse_indices(const struct kiln_shape *shape,
-                                                   const void *args);
-enum kiln_status ki_reference_compressed_slots(const struct kiln_shape *shape,
-                                               const void *args);
-enum kiln_status ki_reference_req_to_global(const struct kiln_shape *shape,
-                                            const void *args);
-enum kiln_status ki_reference_token_to_req(const struct kiln_shape *shape,
-                                           const void *args);
-enum kiln_status ki_reference_is_valid_token(const struct kiln_shape *shape,
-                                             const void *args);
-enum kiln_status ki_reference_gather_lens(const struct kiln_shape *shape,
-                                          const void *args);
-enum kiln_status ki_reference_image_visibility(const struct kiln_shape *shape,
-                                               const void *args);
-enum kiln_status ki_reference_c128a_topk(const struct kiln_shape *shape,
-                                         const void *args);
-enum kiln_status ki_reference_combine_topk_swa(const struct kiln_shape *shape,
-                                               const void *args);
+typedef void ki_row_fn(const struct kiln_shape *shape, const void *args, int64_t row);
+
+ki_row_fn ki_row_global_topk;
+ki_row_fn ki_row_c128a_topk;
+ki_row_fn ki_row_combine_topk_swa;
+ki_row_fn ki_row_swa_indices;
+ki_row_fn ki_row_mixed_sparse_indices;
+ki_row_fn ki_row_compressed_slots;
+ki_row_fn ki_row_req_to_global;
+ki_row_fn ki_row_token_to_req;
+ki_row_fn ki_row_is_valid_token;
+ki_row_fn ki_row_gather_lens;
+ki_row_fn ki_row_image_visibility;
 
 #endif

@@ -26,13 +26,14 @@ static inline void ki_report(const struct ki_reporter *to, enum kiln_reason reas
     entries = (struct kiln_report_entry *)(void *)(report + 1);
     place = report->n_found++;
     if (place < report->capacity) {
-        entries[place] = (struct kiln_report_entry){
+        const struct kiln_report_entry entry = {
             .op = to->op,
             .row = (int32_t)row,
             .column = (int32_t)column,
             .reason = reason,
             .value = value,
         };
+        entries[place] = entry;
     }
 }
 

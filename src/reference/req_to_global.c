@@ -61,16 +61,7 @@ static void check_entry(const struct kiln_req_to_global_args *args,
                         const struct kiln_req_to_global_shape *s, int64_t t, int64_t j)
 {
     const struct ki_reporter to = {args->report, KILN_OP_REQ_TO_GLOBAL};
-    const struct ki_cache cache = {
-        .table = args->block_table,
-        .rows = args->table_rows,
-        .width = s->table_width,
-        .stride = s->table_stride,
-        .block_size = s->block_size,
-        .world = s->dcp_world,
-        .interleave = s->dcp_interleave,
-        .rank = args->dcp_rank,
-    };
+    const struct ki_cache cache = KI_CACHE_OF(args, s);
     int64_t request = args->req_id[t], offset = 0;
     int64_t id = args->token_indices[t * s->topk_stride + j];
 
@@ -92,6 +83,10 @@ static void check_row(const struct kiln_req_to_global_args *args,
 {
     const struct ki_reporter to = {args->report, KILN_OP_REQ_TO_GLOBAL};
 
+    if (t == 0) {
+        ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens,
+                        args->num_tokens);
+    }
     if (!is_live(args, t)) {
         return;
     }
@@ -104,39 +99,25 @@ static void check_row(const struct kiln_req_to_global_args *args,
     }
 }
 
-static void check(const struct kiln_req_to_global_args *args,
-                  const struct kiln_req_to_global_shape *s)
+void ki_row_req_to_global(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct ki_reporter to = {args->report, KILN_OP_REQ_TO_GLOBAL};
-
-    if (args->report == NULL || args->num_tokens == 0) {
-        return;
-    }
-    ki_report_count(&to, KILN_REASON_LIVE_TOKENS, args->live_tokens, args->num_tokens);
-    for (int64_t t = 0; t < args->num_tokens; t++) {
-        check_row(args, s, t);
-    }
-}
-
-enum kiln_status ki_reference_req_to_global(const struct kiln_shape *shape,
-                                            const void *args)
-{
-    const struct kiln_req_to_global_args *a = args;
+    const struct kiln_req_to_global_args *a =
+        (const struct kiln_req_to_global_args *)args;
     const struct kiln_req_to_global_shape *s = &shape->req_to_global;
+    const int32_t *ids = a->token_indices + t * s->topk_stride;
+    int32_t *row = a->global_indices + t * s->out_stride;
+    bool inert = !is_live(a, t) || !is_known(a, a->req_id[t]);
+    int32_t mapped = 0;
 
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        const int32_t *ids = a->token_indices + t * s->topk_stride;
-        int32_t *row = a->global_indices + t * s->out_stride;
-        bool inert = !is_live(a, t) || !is_known(a, a->req_id[t]);
-        a->counts[t] = 0;
-        for (int64_t j = 0; j < s->topk; j++) {
-            row[j] = inert ? -1 : index_of(s, a, t, ids[j]);
-            a->counts[t] += row[j] >= 0;
-        }
-        if (s->dcp_world > 1) {
-            ki_compact(row, s->topk);
-        }
+    if (a->report != NULL) {
+        check_row(a, s, t);
     }
-    check(a, s);
-    return KILN_OK;
+    for (int64_t j = 0; j < s->topk; j++) {
+        row[j] = inert ? -1 : index_of(s, a, t, ids[j]);
+        mapped += row[j] >= 0;
+    }
+    if (s->dcp_world > 1) {
+        ki_compact(row, s->topk);
+    }
+    a->counts[t] = mapped;
 }

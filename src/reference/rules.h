@@ -61,6 +61,15 @@ struct ki_cache {
     int64_t world, interleave, rank;
 };
 
+/* The one cache of an op, from its arguments and its shape. */
+#define KI_CACHE_OF(args, shape)                                                         \
+    {                                                                                    \
+        .table = (args)->block_table, .rows = (args)->table_rows,                        \
+        .width = (shape)->table_width, .stride = (shape)->table_stride,                  \
+        .block_size = (shape)->block_size, .world = (shape)->dcp_world,                  \
+        .interleave = (shape)->dcp_interleave, .rank = (args)->dcp_rank,                 \
+    }
+
 /* Does the rank hold record v, v >= 0? A world of one owns everything. */
 static inline bool ki_is_mine(const struct ki_cache *cache, int64_t v)
 {

@@ -26,14 +26,18 @@ static struct ki_range whole_range(const struct kiln_swa_indices_shape *s,
 {
     struct ki_request request =
         ki_request_at(args->query_start_loc, args->seq_lens, args->token_to_req[t]);
+    const struct ki_range none = {0, 0};
+    const struct ki_range block = {
+        .start = ki_max(request.seq_len - request.query_len - s->window, 0),
+        .end = request.seq_len,
+    };
     int64_t pos = ki_position(&request, t);
-    int64_t prefix = request.seq_len - request.query_len;
 
     if (!s->causal) {
-        return (struct ki_range){ki_max(prefix - s->window, 0), request.seq_len};
+        return block;
     }
     if (pos < 0) {
-        return (struct ki_range){0, 0};
+        return none;
     }
     return ki_whole_window(pos, request.seq_len,
                            ki_visible(args->left_visible, s->image_width, t),
@@ -56,7 +60,8 @@ static struct ki_range cut_range(const struct kiln_swa_indices_shape *s,
 
 static struct ki_range newest(struct ki_range range, int64_t columns)
 {
-    return (struct ki_range){ki_max(range.start, range.end - columns), range.end};
+    range.start = ki_max(range.start, range.end - columns);
+    return range;
 }
 
 /* A replicated cache has every position at its ordinary slot; a rank leaves out others'. */
@@ -112,35 +117,32 @@ static void check_row(const struct kiln_swa_indices_shape *s,
     }
 }
 
-enum kiln_status ki_reference_swa_indices(const struct kiln_shape *shape,
-                                          const void *args)
+static struct ki_cache cache_of(const struct kiln_swa_indices_shape *s,
+                                const struct kiln_swa_indices_args *args)
 {
-    const struct kiln_swa_indices_args *a = args;
-    const struct kiln_swa_indices_shape *s = &shape->swa_indices;
-    bool is_sharded = s->dcp_storage == KILN_DCP_SHARDED;
-    struct ki_cache cache = {
-        .table = a->block_table,
-        .rows = a->table_rows,
-        .width = s->table_width,
-        .stride = s->table_stride,
-        .block_size = s->block_size,
-        .world = is_sharded ? s->dcp_world : 1,
-        .interleave = is_sharded ? s->dcp_interleave : 1,
-        .rank = is_sharded ? a->dcp_rank : 0,
-    };
+    struct ki_cache cache = KI_CACHE_OF(args, s);
 
-    for (int64_t i = 0; i < a->num_rows; i++) {
-        int64_t t = a->token_offset + i;
-        int32_t *row = a->swa_indices + i * s->index_stride;
-        struct ki_range range = {0, 0};
-        if (a->report != NULL) {
-            check_row(s, a, &cache, i);
-        }
-        if (is_live(a, t) && is_known(a, &cache, a->token_to_req[t])) {
-            range = newest(cut_range(s, a, t, whole_range(s, a, t)), s->index_width);
-        }
-        a->swa_lens[i] =
-            write_row(s, &cache, a->dcp_rank, a->token_to_req[t], range, row);
+    if (s->dcp_storage != KILN_DCP_SHARDED) {
+        cache.world = cache.interleave = 1;
+        cache.rank = 0;
     }
-    return KILN_OK;
+    return cache;
+}
+
+void ki_row_swa_indices(const struct kiln_shape *shape, const void *args, int64_t i)
+{
+    const struct kiln_swa_indices_args *a = (const struct kiln_swa_indices_args *)args;
+    const struct kiln_swa_indices_shape *s = &shape->swa_indices;
+    const struct ki_cache cache = cache_of(s, a);
+    int64_t t = a->token_offset + i;
+    int32_t *row = a->swa_indices + i * s->index_stride;
+    struct ki_range range = {0, 0};
+
+    if (a->report != NULL) {
+        check_row(s, a, &cache, i);
+    }
+    if (is_live(a, t) && is_known(a, &cache, a->token_to_req[t])) {
+        range = newest(cut_range(s, a, t, whole_range(s, a, t)), s->index_width);
+    }
+    a->swa_lens[i] = write_row(s, &cache, a->dcp_rank, a->token_to_req[t], range, row);
 }

@@ -3,14 +3,10 @@
 #include "reference/reference.h"
 #include "reference/rules.h"
 
-enum kiln_status ki_reference_token_to_req(const struct kiln_shape *shape,
-                                           const void *args)
+void ki_row_token_to_req(const struct kiln_shape *shape, const void *args, int64_t t)
 {
-    const struct kiln_token_to_req_args *a = args;
+    const struct kiln_token_to_req_args *a = (const struct kiln_token_to_req_args *)args;
+    int64_t b = ki_request_of(a->query_start_loc, a->num_requests, 0, t);
 
-    for (int64_t t = 0; t < a->num_tokens; t++) {
-        int64_t b = ki_request_of(a->query_start_loc, a->num_requests, 0, t);
-        a->token_to_req[t] = (int32_t)(b >= 0 ? b : shape->token_to_req.pad_req);
-    }
-    return KILN_OK;
+    a->token_to_req[t] = (int32_t)(b >= 0 ? b : shape->token_to_req.pad_req);
 }

@@ -17,11 +17,12 @@ struct ki_request {
 static inline struct ki_request ki_request_at(const int32_t *query_start_loc,
                                               const int32_t *seq_lens, int64_t r)
 {
-    return (struct ki_request){
+    const struct ki_request request = {
         .start = query_start_loc[r],
         .query_len = (int64_t)query_start_loc[r + 1] - query_start_loc[r],
         .seq_len = seq_lens[r],
     };
+    return request;
 }
 
 static inline int64_t ki_position(const struct ki_request *request, int64_t t)
@@ -45,14 +46,17 @@ static inline struct ki_range ki_whole_window(int64_t pos, int64_t seq_len, int6
                                               int64_t right, int64_t window)
 {
     int64_t left_add = ki_max(left - (window - 1), 0);
-    int64_t start = ki_max(pos - (window - 1) - left_add, 0);
-
-    return (struct ki_range){start, ki_min(pos + right + 1, seq_len)};
+    const struct ki_range range = {
+        .start = ki_max(pos - (window - 1) - left_add, 0),
+        .end = ki_min(pos + right + 1, seq_len),
+    };
+    return range;
 }
 
-static inline struct ki_range ki_cut_window(struct ki_range whole, int64_t columns)
+static inline struct ki_range ki_cut_window(struct ki_range range, int64_t columns)
 {
-    return (struct ki_range){whole.start, ki_min(whole.end, whole.start + columns)};
+    range.end = ki_min(range.end, range.start + columns);
+    return range;
 }
 
 /* A range of which `most` positions are kept. */

@@ -580,7 +580,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
     for (int column = static_cast<int>(lane_of_thread()); column < n_picks;
          column += kWarp) {
         const int id = args.topk_indices[first + column];
-        if (id < kNone || (id >= 0 && id >= swa_base)) {
+        if (id != kNone && (id < 0 || id >= swa_base)) {
             report(args.report, kReasonId, row, column, id);
         }
     }

@@ -67,14 +67,20 @@ class Property(unittest.TestCase):
                            r"FAILED global_topk: .*reads 4 bytes of block_table")
 
     def test_position_one_too_far_is_caught(self):
-        self.assert_caught("c128a_topk", "complete_records<kCompressRatio>(position, width)",
-                           "complete_records<kCompressRatio>(position + 1, width)",
+        self.assert_caught("c128a_topk", "live ? complete_records<kCompressRatio>(position,",
+                           "live ? complete_records<kCompressRatio>(position + 1,",
                            r"FAILED c128a_topk: .*(expected|undefined)")
 
     def test_narrowed_window_is_caught(self):
         self.assert_caught("combine_topk_swa", "token.position + right + 1",
                            "token.position + right",
                            r"FAILED combine_topk_swa: .*expected")
+
+    def test_report_of_another_column_is_caught(self):
+        self.assert_caught("global_topk", "kReasonRequest, row, -1, request",
+                           "kReasonRequest, row, 0, request",
+                           r"FAILED global_topk: report\[\d+\]: expected .* row \d+: request "
+                           r"out of range: -?\d+, got .* row \d+, column 0: request")
 
     def test_same_seed_finds_the_same(self):
         template = self.break_template("global_topk", "owned.local >= limit",

@@ -62,13 +62,17 @@ class RunOnCpu(CliTest):
             with self.subTest(checker):
                 self.run_all("--sanitize", checker)
 
-    def test_every_case_reports_what_the_reference_does_under_each_checker(self):
-        for checker in ("kiln", "address", "thread", "memory"):
+    def test_every_case_reports_what_the_reference_does(self):
+        self.run_all("--checked")
+
+    def test_report_is_written_without_a_fault_under_each_sanitizer(self):
+        cases = [path for path in CASES if path.stem.endswith("-000")]
+        for checker in ("address", "thread", "memory"):
             with self.subTest(checker):
-                text = self.kiln("run", *CASES, "--on", "cpu", "--cache", self.cache,
+                text = self.kiln("run", *cases, "--on", "cpu", "--cache", self.cache,
                                  "--sanitize", checker, "--checked")
 
-                self.assertEqual(text.splitlines()[-1], f"{len(CASES)} passed, 0 failed")
+                self.assertEqual(text.splitlines()[-1], f"{len(cases)} passed, 0 failed")
 
     def assert_report_differs(self, op, right, wrong, case, message):
         """A changed template computes what it should, and reports something else."""
@@ -106,7 +110,8 @@ class RunOnCpu(CliTest):
         self.assert_report_differs(
             "token_to_req", "\n    kiln_token_to_req(const __grid_constant__ args_t args)\n{",
             "\n    kiln_token_to_req(const __grid_constant__ args_t args)\n{\n"
-            "if (kChecked && is_first_thread()) args.report->capacity = 9;",
+            "if (kChecked && args.report != nullptr && is_first_thread()) "
+            "args.report->capacity = 9;",
             {"op": "token_to_req", "shape": {"pad_req": 0},
              "args": {"query_start_loc": [0, 1], "num_tokens": 1}},
             "report: expected capacity 16, reserved 0, got 9, 0")

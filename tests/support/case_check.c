@@ -222,10 +222,9 @@ void case_check(const char *op, size_t i)
         }
     }
 
-    if (ki_op_check_args(run.op, &run.shape, run.args.bytes, &err) != KILN_OK) {
+    if (kiln_reference(run.op->info.op, &run.shape, run.args.bytes, &err) != KILN_OK) {
         fail_msg("%s: %s", name, err.message);
     }
-    assert_int_equal(run.op->reference(&run.shape, run.args.bytes), KILN_OK);
 
     for (size_t a = 0; a < run.n_arrays; a++) {
         if (run.arrays[a].arg->kind == KILN_ARG_OUTPUT) {

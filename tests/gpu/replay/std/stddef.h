@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What C takes from here is built into C++ and NVRTC. */
+#ifndef TESTS_STD_STDDEF_H
+#define TESTS_STD_STDDEF_H
+#endif
