@@ -22,6 +22,13 @@
 #include "run/driver.h"
 #include "run/table.h"
 
+/* What a trial of programmatic launches has shown. */
+enum ki_programmatic {
+    KI_PROGRAMMATIC_UNKNOWN = 0,
+    KI_PROGRAMMATIC_WORKS,
+    KI_PROGRAMMATIC_FAILS,
+};
+
 struct kiln {
     struct ki_mem mem;
     struct ki_log log;
@@ -29,8 +36,12 @@ struct kiln {
     int64_t build_timeout_ms;
     int64_t retry_ms;
     bool allow_group_writable;
+    kiln_event_fn event_fn; /* NULL: none */
+    void *event_user;
     uint32_t variant; /* of all its kernels: bits of enum kiln_variant */
     pid_t pid;        /* of the creating process: another one is a child after fork */
+
+    _Atomic int seal_mode; /* enum kiln_seal_mode; the table itself refuses */
 
     struct ki_store store;
     struct ki_table table;
@@ -49,7 +60,11 @@ struct kiln {
     bool device_is_known;
     CUdevice ordinal; /* of the first prepare; the only one that this kiln serves */
 
+    enum ki_programmatic programmatic; /* of the device; under mutex */
+
     _Atomic int64_t n_compiled, n_loaded, n_failed, compile_ms, load_ms;
+    _Atomic int64_t n_found, n_not_found, n_violations;
+    _Atomic int64_t n_launchers; /* alive; each holds this kiln */
 };
 
 #endif

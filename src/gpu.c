@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "gpu.h"
 #include "run/device.h"
+#include "run/memory.h"
 
 struct kiln_gpu {
     struct ki_driver driver;
@@ -172,33 +173,14 @@ struct CUstream_st *kiln_gpu_stream(const struct kiln_gpu *gpu)
 enum kiln_status kiln_gpu_alloc(struct kiln_gpu *gpu, size_t size_bytes, void **out,
                                 struct kiln_error *err)
 {
-    struct ki_relaxed scope;
-    CUdeviceptr address = 0;
     *out = NULL;
-    if (size_bytes == 0) {
-        return KILN_OK;
-    }
-    KI_TRY(ki_relaxed_enter(&gpu->driver, &scope, err));
-    enum kiln_status status =
-        check(gpu, gpu->driver.mem_alloc(&address, size_bytes), "cuMemAlloc", err);
-    ki_relaxed_leave(&gpu->driver, &scope);
-    if (status == KILN_OK) {
-        *out = (void *)(uintptr_t)address;
-    }
-    return status;
+    return size_bytes == 0 ? KILN_OK
+                           : ki_memory_alloc(&gpu->driver, size_bytes, out, err);
 }
 
 void kiln_gpu_free(struct kiln_gpu *gpu, void *address)
 {
-    struct ki_relaxed scope;
-    if (address == NULL) {
-        return;
-    }
-    /* An unrelaxed free could kill another thread's capture, a leak harms nobody. */
-    if (ki_relaxed_enter(&gpu->driver, &scope, NULL) == KILN_OK) {
-        (void)gpu->driver.mem_free((CUdeviceptr)(uintptr_t)address);
-        ki_relaxed_leave(&gpu->driver, &scope);
-    }
+    (void)ki_memory_free(&gpu->driver, &address, NULL);
 }
 
 /* Waits in any case, so that the host's buffer is the caller's again. */
@@ -290,13 +272,20 @@ static enum kiln_status end_capture(struct kiln_gpu *gpu, CUgraph *out,
                  "cuStreamEndCapture", err);
 }
 
+/* It frees memory, which would break another thread's capture outside of a relaxed scope;
+ * where there is none, what leaks harms nobody. */
 static void release_graph(struct kiln_gpu *gpu, struct kiln_gpu_graph *graph)
 {
-    if (graph->exec != NULL) {
-        (void)gpu->driver.graph_exec_destroy(graph->exec);
-    }
-    if (graph->graph != NULL) {
-        (void)gpu->driver.graph_destroy(graph->graph);
+    struct ki_relaxed scope;
+
+    if (ki_relaxed_enter(&gpu->driver, &scope, NULL) == KILN_OK) {
+        if (graph->exec != NULL) {
+            (void)gpu->driver.graph_exec_destroy(graph->exec);
+        }
+        if (graph->graph != NULL) {
+            (void)gpu->driver.graph_destroy(graph->graph);
+        }
+        ki_relaxed_leave(&gpu->driver, &scope);
     }
     ki_mem_free(&c_library, graph);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions of kiln.h and op_info.h: check arguments, call one thing, return. */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -117,6 +116,8 @@ enum kiln_status kiln_create(const struct kiln_options *given, struct kiln **out
     kiln->retry_ms = or_default(options.retry_ms, DEFAULT_RETRY_MS);
     kiln->allow_group_writable = options.allow_group_writable;
     kiln->variant = options.checked ? KILN_VARIANT_CHECKED : 0;
+    kiln->event_fn = options.event_fn;
+    kiln->event_user = options.event_user;
     kiln->pid = getpid();
     status = init(kiln, &options, err);
     if (status != KILN_OK) {
@@ -144,6 +145,13 @@ void kiln_destroy(struct kiln **address)
     struct ki_mem mem;
 
     if (kiln == NULL) {
+        return;
+    }
+    if (kiln->pid == getpid() && kiln->n_launchers > 0) {
+        ki_log(&kiln->log, KILN_LOG_ERROR,
+               "kiln_destroy: %lld launchers are alive: expected none, and nothing was "
+               "destroyed",
+               (long long)kiln->n_launchers);
         return;
     }
     *address = NULL;
@@ -177,42 +185,13 @@ static enum kiln_status check_call(const struct kiln *kiln, const void *shape,
     return ki_refuse_fork(kiln, err);
 }
 
-/* The current context's device, which must be the one that this kiln serves. */
-static enum kiln_status current_device(struct kiln *kiln, struct ki_device *out,
-                                       struct kiln_error *err)
-{
-    bool is_other;
-
-    KI_TRY(ki_open_driver(kiln, err));
-    KI_TRY(ki_device_current(&kiln->driver, out, err));
-    ki_mutex_lock(&kiln->mutex);
-    if (!kiln->device_is_known) {
-        kiln->device_is_known = true;
-        kiln->ordinal = out->ordinal;
-    }
-    is_other = kiln->ordinal != out->ordinal;
-    if (!is_other && kiln->target_is_known == 0) {
-        kiln->target = out->target;
-        kiln->target_is_known = 1;
-    }
-    ki_mutex_unlock(&kiln->mutex);
-    if (is_other) {
-        return ki_fail(
-            err, KILN_E_ARGUMENT,
-            "the current context is of device %d: expected device %d, which this "
-            "kiln serves",
-            (int)out->ordinal, (int)kiln->ordinal);
-    }
-    return KILN_OK;
-}
-
 static enum kiln_status own_target(struct kiln *kiln, struct ki_target *out,
                                    struct kiln_error *err)
 {
     struct ki_device device;
 
     if (kiln->target_is_known == 0) {
-        KI_TRY(current_device(kiln, &device, err));
+        KI_TRY(ki_current_device(kiln, &device, err));
     }
     *out = kiln->target;
     return KILN_OK;
@@ -255,7 +234,7 @@ enum kiln_status kiln_prepare(struct kiln *kiln, enum kiln_op op,
     *out = NULL;
     KI_TRY(check_call(kiln, shape, err));
     KI_TRY(ki_op_check(op, shape, err));
-    KI_TRY(current_device(kiln, &device, err));
+    KI_TRY(ki_current_device(kiln, &device, err));
     KI_TRY(ki_device_refuse_capture(&kiln->driver, stream, err));
     KI_TRY(make_ident(kiln, op, shape, NULL, &ident, err));
     if (!ki_target_runs_on(ident.target, device.target)) {
@@ -271,27 +250,13 @@ enum kiln_status kiln_prepare(struct kiln *kiln, enum kiln_op op,
     return ki_prepare(kiln, &ident, &device, out, err);
 }
 
-/* "global_topk topk=512 topk_stride=512 ..." */
-static void shape_words(enum kiln_op op, const struct kiln_shape *shape, char *out,
-                        size_t size)
-{
-    const struct kiln_op_info *info = kiln_op_info(op);
-    size_t used;
-
-    used = (size_t)snprintf(out, size, "%s", info != NULL ? info->name : "no op");
-    for (size_t i = 0; info != NULL && i < info->n_fields && used < size; i++) {
-        used += (size_t)snprintf(out + used, size - used, " %s=%lld",
-                                 info->fields[i].name, (long long)shape->fields[i]);
-    }
-}
-
 enum kiln_status kiln_find(struct kiln *kiln, enum kiln_op op,
                            const struct kiln_shape *shape, const struct kiln_kernel **out,
                            struct kiln_error *err)
 {
     struct ki_ident ident;
     struct ki_table_entry *entry = NULL;
-    char words[512];
+    char words[KI_SHAPE_WORDS];
 
     if (kiln == NULL || shape == NULL || out == NULL) {
         return ki_fail(err, KILN_E_ARGUMENT,
@@ -304,8 +269,10 @@ enum kiln_status kiln_find(struct kiln *kiln, enum kiln_op op,
         ident.target = kiln->target;
         entry = ki_table_find(&kiln->table, &ident);
     }
+    atomic_fetch_add_explicit(entry != NULL ? &kiln->n_found : &kiln->n_not_found, 1,
+                              memory_order_relaxed);
     if (entry == NULL) {
-        shape_words(op, shape, words, sizeof words);
+        ki_shape_words(op, shape, words, sizeof words);
         return ki_fail(err, KILN_E_NOT_READY, "not prepared: %s", words);
     }
     *out = &entry->kernel;
@@ -373,13 +340,23 @@ void kiln_get_stats(const struct kiln *kiln, struct kiln_stats *out)
         .n_failed = kiln->n_failed,
         .compile_ms = kiln->compile_ms,
         .load_ms = kiln->load_ms,
+        .n_found = kiln->n_found,
+        .n_not_found = kiln->n_not_found,
+        .n_violations = kiln->n_violations,
+        .n_launchers = kiln->n_launchers,
     };
     for (uint32_t i = 0; i < kiln->table.capacity; i++) {
         const struct ki_table_entry *entry = ki_table_at(&kiln->table, i);
-        int state = entry != NULL ? entry->state : KI_ENTRY_IDLE;
+        int state;
 
+        if (entry == NULL) {
+            continue;
+        }
+        state = entry->state;
         out->n_kernels += state == KI_ENTRY_READY || state == KI_ENTRY_BUILT ? 1 : 0;
         out->code_bytes += state == KI_ENTRY_READY ? entry->kernel.module.code_bytes : 0;
+        out->n_launches += entry->counts.n_launches;
+        out->n_refused += entry->counts.n_refused;
     }
 }
 

@@ -25,7 +25,7 @@ enum kiln_status kiln_launch(const struct kiln_kernel *kernel, const void *args,
         return ki_fail(err, KILN_E_ARGUMENT, "%s is NULL: expected one",
                        kernel == NULL ? "kernel" : "args");
     }
-    return ki_launch(kernel, args, stream, err);
+    return ki_launch(kernel, args, stream, KI_LAUNCH_AFTER, err);
 }
 
 enum kiln_status kiln_reference(enum kiln_op op, const struct kiln_shape *shape,

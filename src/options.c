@@ -28,34 +28,40 @@ static enum kiln_status check_numbers(const struct kiln_options *options,
     return KILN_OK;
 }
 
-enum kiln_status ki_options_read(const struct kiln_options *given,
-                                 struct kiln_options *out, struct kiln_error *err)
+enum kiln_status ki_struct_read(const char *setter, const void *given, void *out,
+                                size_t known, struct kiln_error *err)
 {
-    const unsigned char *bytes = (const unsigned char *)given;
+    const unsigned char *bytes = given;
     size_t size;
 
-    *out = (struct kiln_options){.size = sizeof *out};
+    memset(out, 0, known);
+    memcpy(out, &known, sizeof known);
     if (given == NULL) {
         return KILN_OK;
     }
-    size = given->size;
+    memcpy(&size, given, sizeof size);
     /* Whole fields only: half a pointer would be an address that nobody gave. */
     if (size < sizeof size || size > 65536 || size % sizeof size != 0) {
-        return ki_fail(
-            err, KILN_E_ARGUMENT,
-            "options.size = %zu: expected sizeof(struct kiln_options), %zu: set it "
-            "with KILN_OPTIONS_INIT",
-            size, sizeof *out);
+        return ki_fail(err, KILN_E_ARGUMENT,
+                       "options.size = %zu: expected %zu: set it with %s", size, known,
+                       setter);
     }
-    for (size_t i = sizeof *out; i < size; i++) {
+    for (size_t i = known; i < size; i++) {
         if (bytes[i] != 0) {
-            return ki_fail(
-                err, KILN_E_VERSION,
-                "options.size = %zu with byte %zu set: this kiln (%s) knows %zu bytes",
-                size, i, KILN_VERSION, sizeof *out);
+            return ki_fail(err, KILN_E_VERSION,
+                           "options.size = %zu with byte %zu set: this kiln (%s) knows "
+                           "%zu bytes",
+                           size, i, KILN_VERSION, known);
         }
     }
-    memcpy(out, given, size < sizeof *out ? size : sizeof *out);
+    memcpy(out, given, size < known ? size : known);
+    return KILN_OK;
+}
+
+enum kiln_status ki_options_read(const struct kiln_options *given,
+                                 struct kiln_options *out, struct kiln_error *err)
+{
+    KI_TRY(ki_struct_read("KILN_OPTIONS_INIT", given, out, sizeof *out, err));
     return check_numbers(out, err);
 }
 

@@ -28,9 +28,14 @@ struct ki_paths {
 };
 
 /*
- * The caller's options as this kiln knows them: the smaller of the two sizes is copied, a larger
- * struct must be zero beyond. NULL: defaults.
+ * A caller's struct that begins with its size, as this kiln knows it, `known` bytes: the smaller of
+ * the two sizes is copied, a larger struct must be zero beyond. NULL: zeros. `setter` is what sets
+ * the size.
  */
+enum kiln_status ki_struct_read(const char *setter, const void *given, void *out,
+                                size_t known, struct kiln_error *err);
+
+/* The same of kiln_create's, with its numbers checked. */
 enum kiln_status ki_options_read(const struct kiln_options *given,
                                  struct kiln_options *out, struct kiln_error *err);
 

@@ -11,6 +11,7 @@
 #include "plan/source.h"
 #include "prepare.h"
 #include "run/module.h"
+#include "seal.h"
 
 enum kiln_status ki_refuse_fork(const struct kiln *kiln, struct kiln_error *err)
 {
@@ -94,6 +95,34 @@ enum kiln_status ki_open_driver(struct kiln *kiln, struct kiln_error *err)
     return status;
 }
 
+enum kiln_status ki_current_device(struct kiln *kiln, struct ki_device *out,
+                                   struct kiln_error *err)
+{
+    bool is_other;
+
+    KI_TRY(ki_open_driver(kiln, err));
+    KI_TRY(ki_device_current(&kiln->driver, out, err));
+    ki_mutex_lock(&kiln->mutex);
+    if (!kiln->device_is_known) {
+        kiln->device_is_known = true;
+        kiln->ordinal = out->ordinal;
+    }
+    is_other = kiln->ordinal != out->ordinal;
+    if (!is_other && kiln->target_is_known == 0) {
+        kiln->target = out->target;
+        kiln->target_is_known = 1;
+    }
+    ki_mutex_unlock(&kiln->mutex);
+    if (is_other) {
+        return ki_fail(
+            err, KILN_E_ARGUMENT,
+            "the current context is of device %d: expected device %d, which this "
+            "kiln serves",
+            (int)out->ordinal, (int)kiln->ordinal);
+    }
+    return KILN_OK;
+}
+
 /* source -> cubin. */
 static enum kiln_status compile(struct kiln *kiln, const struct ki_ident *ident,
                                 struct ki_cubin *out, struct kiln_error *err)
@@ -149,6 +178,7 @@ static void adopt(struct kiln *kiln, struct ki_table_entry *entry, struct ki_cub
 
     kernel->op = ki_op_get((enum kiln_op)entry->ident.op);
     kernel->driver = &kiln->driver;
+    kernel->counts = &entry->counts;
     kernel->shape = entry->ident.shape;
     kernel->target = entry->ident.target;
     kernel->variant = entry->ident.variant;
@@ -156,6 +186,7 @@ static void adopt(struct kiln *kiln, struct ki_table_entry *entry, struct ki_cub
     kernel->nvrtc_major = cubin->nvrtc_major;
     kernel->nvrtc_minor = cubin->nvrtc_minor;
     kernel->from_cache = built->from_cache;
+    kernel->waits = cubin->waits != 0;
     kernel->build_ms = built->build_ms;
     entry->is_stored = built->unstored.status == KILN_OK;
     ki_blob_finish(&entry->image, &kiln->mem);
@@ -245,13 +276,31 @@ static enum kiln_status load_entry(struct kiln *kiln, struct ki_table_entry *ent
     return KILN_OK;
 }
 
+/* What a claim's end is told as. Filled before the entry is others' again. */
+static struct kiln_event event_of(const struct ki_table_entry *entry,
+                                  enum ki_entry_state reached)
+{
+    const struct kiln_kernel *kernel = &entry->kernel;
+
+    if (reached == KI_ENTRY_READY) {
+        return (struct kiln_event){.kind = KILN_EVENT_LOADED, .ms = kernel->load_ms};
+    }
+    return (struct kiln_event){.kind = KILN_EVENT_BUILT,
+                               .from_cache = kernel->from_cache,
+                               .ms = kernel->build_ms};
+}
+
 /* A claim's end: published, given back untouched, or remembered as failed. */
 static enum kiln_status settle(struct kiln *kiln, struct ki_table_entry *entry,
                                enum kiln_status status, enum ki_entry_state reached,
                                const struct kiln_error *why, struct kiln_error *err)
 {
+    struct kiln_event event;
+
     if (status == KILN_OK) {
+        event = event_of(entry, reached);
         ki_table_publish(&kiln->table, entry, reached);
+        ki_tell(kiln, &entry->ident, event);
         return status;
     }
     if (err != NULL) {
@@ -264,12 +313,16 @@ static enum kiln_status settle(struct kiln *kiln, struct ki_table_entry *entry,
     atomic_fetch_add(&kiln->n_failed, 1);
     ki_log(&kiln->log, KILN_LOG_ERROR, "%s", why->message);
     ki_table_fail(&kiln->table, entry, why, kiln->retry_ms);
+    ki_tell(kiln, &entry->ident,
+            (struct kiln_event){
+                .kind = KILN_EVENT_FAILED, .status = status, .message = why->message});
     return status;
 }
 
 enum kiln_status ki_build(struct kiln *kiln, const struct ki_ident *ident, bool rebuild,
                           struct ki_built *out, struct kiln_error *err)
 {
+    static const char what[] = "not built, and the kiln is sealed";
     struct ki_table_entry *entry;
     struct kiln_error why = {0};
     enum ki_claim claim;
@@ -278,6 +331,9 @@ enum kiln_status ki_build(struct kiln *kiln, const struct ki_ident *ident, bool 
     KI_TRY(ki_op_check((enum kiln_op)ident->op, &ident->shape, err));
     KI_TRY(ki_table_claim(&kiln->table, ident, KI_ENTRY_BUILT, kiln->build_timeout_ms,
                           &entry, &claim, err));
+    if (claim == KI_CLAIM_SEALED) {
+        return ki_seal_refuse(kiln, ident, what, err);
+    }
     if (claim == KI_CLAIM_DONE) {
         *out = (struct ki_built){.from_cache = true};
         if (!entry->is_stored) {
@@ -286,36 +342,59 @@ enum kiln_status ki_build(struct kiln *kiln, const struct ki_ident *ident, bool 
         }
         return KILN_OK;
     }
+    ki_seal_warn(kiln, ident, what);
     status = build_entry(kiln, entry, !rebuild, out, &why);
     return settle(kiln, entry, status, KI_ENTRY_BUILT, &why, err);
+}
+
+/* One stage towards a loaded kernel; *out is set once it is there. */
+static enum kiln_status advance(struct kiln *kiln, struct ki_table_entry *entry,
+                                enum ki_claim claim, const struct ki_device *device,
+                                const struct kiln_kernel **out, struct kiln_error *err)
+{
+    struct ki_built built;
+    struct kiln_error why = {0};
+    enum kiln_status status;
+
+    switch (claim) {
+    case KI_CLAIM_BUILD:
+        status = build_entry(kiln, entry, true, &built, &why);
+        return settle(kiln, entry, status, KI_ENTRY_BUILT, &why, err);
+    case KI_CLAIM_LOAD:
+        status = load_entry(kiln, entry, device, &why);
+        return settle(kiln, entry, status, KI_ENTRY_READY, &why, err);
+    case KI_CLAIM_DONE:
+    case KI_CLAIM_SEALED:
+        break;
+    }
+    *out = &entry->kernel;
+    return KILN_OK;
 }
 
 enum kiln_status ki_prepare(struct kiln *kiln, const struct ki_ident *ident,
                             const struct ki_device *device,
                             const struct kiln_kernel **out, struct kiln_error *err)
 {
-    struct ki_table_entry *entry;
-    struct ki_built built;
-    struct kiln_error why = {0};
-    enum ki_claim claim;
-    enum kiln_status status;
+    static const char what[] = "not loaded, and the kiln is sealed";
+    const struct kiln_kernel *ready = NULL;
+    bool is_told = false;
 
     KI_TRY(ki_op_check((enum kiln_op)ident->op, &ident->shape, err));
-    for (;;) {
+    while (ready == NULL) {
+        struct ki_table_entry *entry;
+        enum ki_claim claim;
+
         KI_TRY(ki_table_claim(&kiln->table, ident, KI_ENTRY_READY, kiln->build_timeout_ms,
                               &entry, &claim, err));
-        switch (claim) {
-        case KI_CLAIM_DONE:
-            *out = &entry->kernel;
-            return KILN_OK;
-        case KI_CLAIM_BUILD:
-            status = build_entry(kiln, entry, true, &built, &why);
-            KI_TRY(settle(kiln, entry, status, KI_ENTRY_BUILT, &why, err));
-            break;
-        case KI_CLAIM_LOAD:
-            status = load_entry(kiln, entry, device, &why);
-            KI_TRY(settle(kiln, entry, status, KI_ENTRY_READY, &why, err));
-            break;
+        if (claim == KI_CLAIM_SEALED) {
+            return ki_seal_refuse(kiln, ident, what, err);
         }
+        if (claim != KI_CLAIM_DONE && !is_told) {
+            ki_seal_warn(kiln, ident, what);
+            is_told = true;
+        }
+        KI_TRY(advance(kiln, entry, claim, device, &ready, err));
     }
+    *out = ready;
+    return KILN_OK;
 }

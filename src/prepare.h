@@ -30,4 +30,8 @@ enum kiln_status ki_refuse_fork(const struct kiln *kiln, struct kiln_error *err)
 enum kiln_status ki_open_nvrtc(struct kiln *kiln, struct kiln_error *err);
 enum kiln_status ki_open_driver(struct kiln *kiln, struct kiln_error *err);
 
+/* The current context's device, which must be the one that this kiln serves. */
+enum kiln_status ki_current_device(struct kiln *kiln, struct ki_device *out,
+                                   struct kiln_error *err);
+
 #endif

@@ -7,30 +7,41 @@
 #include "kiln/op_info.h"
 #include "kiln/report.h"
 
+#include "base/attr.h"
 #include "base/status.h"
 
-static const char *reason_text(enum kiln_reason reason)
+struct reason {
+    enum kiln_reason value;
+    const char *name, *text;
+};
+
+/* NULL for a value that is none. */
+static const struct reason *find_reason(enum kiln_reason value)
 {
-    switch (reason) {
-#define REASON_TEXT(value, name, word, text)                                             \
-    case name:                                                                           \
-        return text;
-        KILN_REASON_TABLE(REASON_TEXT)
-#undef REASON_TEXT
+#define REASON_ROW(number, value_name, word, sentence) {value_name, word, sentence},
+    static const struct reason reasons[] = {KILN_REASON_TABLE(REASON_ROW)};
+#undef REASON_ROW
+
+    for (size_t i = 0; i < KI_COUNT_OF(reasons); i++) {
+        if (reasons[i].value == value) {
+            return &reasons[i];
+        }
     }
-    return "unknown reason";
+    return NULL;
 }
 
-const char *kiln_reason_name(enum kiln_reason reason)
+static const char *reason_text(enum kiln_reason value)
 {
-    switch (reason) {
-#define REASON_NAME(value, name, word, text)                                             \
-    case name:                                                                           \
-        return word;
-        KILN_REASON_TABLE(REASON_NAME)
-#undef REASON_NAME
-    }
-    return "unknown";
+    const struct reason *reason = find_reason(value);
+
+    return reason != NULL ? reason->text : "unknown reason";
+}
+
+const char *kiln_reason_name(enum kiln_reason value)
+{
+    const struct reason *reason = find_reason(value);
+
+    return reason != NULL ? reason->name : "unknown";
 }
 
 size_t kiln_report_bytes(uint32_t capacity)

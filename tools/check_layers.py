@@ -15,7 +15,7 @@ MAY_INCLUDE = (
     (r"src/base/", r"base/\w+\.h|kiln/status\.h"),
     (r"src/plan/op_",
      r"(base|plan)/\w+\.h|reference/reference\.h|kiln/(status|ops|op_info|plan)\.h"),
-    (r"src/plan/", r"(base|plan)/\w+\.h|kiln/(status|ops|op_info|plan)\.h"),
+    (r"src/plan/", r"(base|plan)/\w+\.h|kiln/(status|ops|op_info|plan|layout)\.h"),
     (r"src/build/", r"(base|build)/\w+\.h|plan/(key|target)\.h|kiln/(status|store)\.h"),
     (r"src/run/launcher", r"(base|run)/\w+\.h|plan/(key|target|op|ops|deployment)\.h|kiln/\w+\.h"),
     (r"src/run/", r"(base|run)/\w+\.h|plan/(key|target|op)\.h|kiln/(status|ops|op_info)\.h"),
@@ -29,7 +29,9 @@ MAY_INCLUDE = (
 
 # Headers of other projects, each with the only files that may include it.
 ONLY_IN = (
-    (r"cuda\.h", r"src/run/(driver|device|module|launch)\.[ch]|src/gpu\.c|tests/.*|examples/.*"),
+    (r"cuda\.h",
+     r"src/run/(driver|device|module|launch|memory|programmatic|user_object)\.[ch]|src/gpu\.c|"
+     r"tests/.*|examples/.*"),
     (r"nvrtc\.h", r"src/build/(nvrtc\.[ch]|compile\.c)|tests/.*"),
     (r"sodium.*\.h", r"src/base/hash\.c|tests/.*"),
     (r"jansson\.h", r"tools/kiln/.*|src/plan/(deployment|manifest|json)\w*\.[ch]|tests/.*"),

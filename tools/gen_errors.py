@@ -33,6 +33,7 @@ WHAT_TO_DO = {
     "KILN_E_LIMIT": "Raise `max_kernels`, or find out who asks for so many shapes.",
     "KILN_E_FORKED": "Create a new kiln in the child, or do not fork after start-up.",
     "KILN_E_CUBIN_REFUSED": "Use an NVRTC that is not newer than the driver; both are named.",
+    "KILN_E_BUSY": "Destroy what holds it first: the message counts the graphs.",
     "KILN_E_MEMORY": "Free some.",
     "KILN_E_SYSTEM": "Look at the native code, an errno.",
     "KILN_E_TIMEOUT": "Try again, or raise `build_timeout_ms`.",

@@ -21,7 +21,8 @@
  * - A child after fork must not use a struct kiln made before it: slow calls answer
  *   KILN_E_FORKED.
  * - Kernels live until kiln_destroy. Destroying a kiln while a captured graph that
- *   launches its kernels can still be replayed is the caller's mistake.
+ *   launches its kernels can still be replayed is the caller's mistake; a graph that holds
+ *   a launcher (launcher.h) guards against it.
  * - Never return from main while another thread is in a call of kiln.
  * - The legacy NULL stream cannot be used beside a capture in global mode; use a stream
  *   of your own.
@@ -49,6 +50,11 @@ struct kiln;
 
 /* realloc's contract: size 0 frees and gives NULL. Called from any thread. */
 typedef void *(*kiln_realloc_fn)(void *user, void *block, size_t size);
+
+/* What happened to a kernel; see seal.h. Called like log_fn, with no lock held; it must not
+ * call kiln, but for kiln_get_stats. */
+struct kiln_event;
+typedef void (*kiln_event_fn)(void *user, const struct kiln_event *event);
 
 /*
  * All zeros are the defaults; set `size` with KILN_OPTIONS_INIT. Strings and arrays are
@@ -79,6 +85,8 @@ struct kiln_options {
     void *log_user;
     kiln_realloc_fn realloc_fn; /* NULL: the C library's */
     void *realloc_user;
+    kiln_event_fn event_fn; /* NULL: none */
+    void *event_user;
 };
 
 #ifdef __cplusplus
@@ -117,6 +125,8 @@ KILN_API KILN_MUST_USE enum kiln_status kiln_create(const struct kiln_options *o
 
 /**
  * Unload every kernel, free everything and set *kiln to NULL. No call may be under way.
+ * Unloading waits for kernels in flight. While a launcher is alive nothing happens but a
+ * line in the log, and *kiln stays: better a leak than a kernel gone under a launch.
  *
  * @param kiln its address; NULL and &(NULL) are fine
  * Threads: create-destroy only
@@ -257,7 +267,13 @@ struct kiln_stats {
     int64_t n_loaded;
     int64_t n_failed; /* builds and loads */
     int64_t compile_ms, load_ms;
-    int64_t code_bytes; /* cubins of the loaded kernels */
+    int64_t code_bytes;   /* cubins of the loaded kernels */
+    int64_t n_found;      /* kiln_find that gave a kernel */
+    int64_t n_not_found;  /* ... that did not */
+    int64_t n_launches;   /* that returned KILN_OK, of launchers too */
+    int64_t n_violations; /* of the seal */
+    int64_t n_refused;    /* launches, finds and slow calls that did not return KILN_OK */
+    int64_t n_launchers;  /* alive now */
 };
 
 /** Counters since create; zeros for a NULL kiln. Threads: any. Capture: allowed.

@@ -104,7 +104,7 @@ kiln_report_text(const struct kiln_report_entry *entry, char *buf, size_t size_b
 
 /** A reason's name, "id", as in JSON. Threads: any. Capture: allowed.
  * @return static; "unknown" for a value that is none. */
-KILN_API const char *kiln_reason_name(enum kiln_reason reason);
+KILN_API const char *kiln_reason_name(enum kiln_reason value);
 
 #ifdef __cplusplus
 }

@@ -42,6 +42,7 @@ extern "C" {
     X(-45, KILN_E_LIMIT, "the cap on live kernels is reached")                           \
     X(-46, KILN_E_FORKED, "not allowed in a child after fork")                           \
     X(-47, KILN_E_CUBIN_REFUSED, "the driver refused the cubin")                         \
+    X(-48, KILN_E_BUSY, "something that is still in use would go away")                  \
     X(-50, KILN_E_MEMORY, "out of memory")                                               \
     X(-51, KILN_E_SYSTEM, "an operating-system call failed")                             \
     X(-52, KILN_E_TIMEOUT, "another thread's build did not end in time")                 \

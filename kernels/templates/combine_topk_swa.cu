@@ -40,6 +40,7 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 #include "common/check_length.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/launch_order.cuh"
 #include "common/quad.cuh"
 #include "common/records.cuh"
 #include "common/report.cuh"
@@ -246,6 +247,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_combine_topk_swa(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kRows + warp_of_thread();
     if (row >= static_cast<unsigned>(args.num_tokens)) {
         return;

@@ -23,6 +23,7 @@ static_assert(kWindow >= 1, "window must be at least 1");
 #include "common/arch.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/launch_order.cuh"
 #include "common/report.cuh"
 
 struct args_t {
@@ -50,6 +51,7 @@ __device__ inline void check_request(const args_t &args, int row, long long sum)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned request = blockIdx.x * kThreads + threadIdx.x;
     const unsigned requests = static_cast<unsigned>(args.num_requests);
     if (request >= requests) {

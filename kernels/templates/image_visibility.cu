@@ -26,6 +26,7 @@ static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 
 #include "common/arch.cuh"
 #include "common/int_math.cuh"
+#include "common/launch_order.cuh"
 #include "common/report.cuh"
 #include "common/token_places.cuh"
 
@@ -121,6 +122,7 @@ __device__ inline void check_warp(const args_t &args, unsigned row, int token)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_image_visibility(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
     if (row - lane_of_thread() >= tokens) {

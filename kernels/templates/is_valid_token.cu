@@ -18,6 +18,7 @@ static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
 
 #include "common/arch.cuh"
 #include "common/count.cuh"
+#include "common/launch_order.cuh"
 #include "common/report.cuh"
 
 struct args_t {
@@ -31,6 +32,7 @@ struct args_t {
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_is_valid_token(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned token = blockIdx.x * kThreads + threadIdx.x;
     if (token >= static_cast<unsigned>(args.num_tokens)) {
         return;

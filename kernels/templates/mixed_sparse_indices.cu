@@ -8,17 +8,15 @@
 //   each part ends with -1; sparse_lens[t] = Ws + entries of the second part
 //   slot x is named x / block * span + x % block; -1 where that does not fit int32
 //
-// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], swa_block_table[swa_table_rows,
-//      kSwaTableWidth], block_table[table_rows, kTableWidth], for each token token_to_req,
-//      is_valid_token (bytes), left_visible and right_visible, the last three or null; for decode
-//      tokens decode_swa_indices[., kSwaWidth], decode_compressed_indices[., kDecodeTopk],
-//      decode_compressed_lens or null; for the others prefill_topk_indices[., max(kTopk, 1)].
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], the tables swa_block_table and
+//      block_table; for each token token_to_req, is_valid_token (bytes), left_visible and
+//      right_visible, the last three or null; for decode tokens decode_swa_indices[., kSwaWidth],
+//      decode_compressed_indices[., kDecodeTopk], decode_compressed_lens or null; for the others
+//      prefill_topk_indices[., max(kTopk, 1)].
 // Out: sparse_indices[num_tokens, Ws + Kp], sparse_lens[num_tokens]. All int32.
-//
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block. A row's first warp has the
-// window's part, the others deal the compressed part out in slices of 128 columns, so that neither
-// waits for the other. Accesses are of 16 bytes where the rows' addresses allow. Shared memory:
-// kThreads / 32 ints where local ids are counted.
+// kRowThreads threads share a row, kThreads / kRowThreads rows a block: its first warp has the
+// window, the others slices of 128 compressed columns. Accesses are of 16 bytes where addresses
+// allow. Shared memory: kThreads / 32 ints where local ids are counted.
 #ifndef KILN_PRELUDE
 constexpr int kWindow = 128;        // raw tokens of the sliding window
 constexpr int kSwaWidth = 128;      // columns of a given window row
@@ -54,6 +52,7 @@ static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
 #include "common/arch.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/launch_order.cuh"
 #include "common/paged_run.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
@@ -239,6 +238,7 @@ __device__ inline unsigned write_records(const args_t &args, unsigned token,
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned token = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
     const unsigned role = warp_of_thread() % kRowWarps;
     const bool launched = token < static_cast<unsigned>(args.num_tokens);

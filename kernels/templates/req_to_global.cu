@@ -48,6 +48,7 @@ static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one r
 #include "common/check.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/launch_order.cuh"
 #include "common/map_row.cuh"
 #include "common/paging.cuh"
 #include "common/report.cuh"
@@ -163,6 +164,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
     const bool launched = row < static_cast<unsigned>(args.num_tokens);
     const auto make_mapper = [&] { return mapper_of(args, row); };

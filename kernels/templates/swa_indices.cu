@@ -52,6 +52,7 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 #include "common/compact.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/launch_order.cuh"
 #include "common/paged_run.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
@@ -247,6 +248,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kRows + warp_of_thread();
     if (row >= static_cast<unsigned>(args.num_rows)) {
         return;

@@ -49,6 +49,11 @@ struct ki_op {
     void (*row)(const struct kiln_shape *shape, const void *args, int64_t row);
 };
 
+/* "global_topk topk=512 topk_stride=512 ..." */
+enum { KI_SHAPE_WORDS = 512 };
+void ki_shape_words(enum kiln_op op, const struct kiln_shape *shape, char *out,
+                    size_t size);
+
 /* NULL where there is none. */
 const struct ki_op *ki_op_get(enum kiln_op op);
 
@@ -64,6 +69,22 @@ int64_t ki_op_rows(const struct ki_op *op, const void *args, enum kiln_extent ex
 
 /* The rows of a launch with these args: none reads and writes nothing. */
 int64_t ki_op_launch_rows(const struct ki_op *op, const void *args);
+
+/*
+ * The rows of an array as data, so that a launch need not look for them: they are an int32 of the
+ * args struct, or the first or the last part of it, as a count divides it.
+ */
+enum ki_row_part { KI_ROWS_ALL, KI_ROWS_FIRST, KI_ROWS_REST };
+struct ki_row_source {
+    size_t whole; /* offset of the int32 */
+    size_t count; /* offset of the struct kiln_count; not for KI_ROWS_ALL */
+    enum ki_row_part part;
+};
+struct ki_row_source ki_op_row_source(const struct ki_op *op, enum kiln_extent extent);
+
+/* The rows, or the most that they can be where the count lies in device memory; what such a
+ * count gives to the first part is not known, and counted as none. */
+int64_t ki_op_most_rows(struct ki_row_source source, const void *args);
 
 /* Are the arguments of a launch or a reference complete, aligned and in range? */
 enum kiln_status ki_op_check_args(const struct ki_op *op, const struct kiln_shape *shape,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of ops, and everything about an op that its table alone can say. */
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -40,6 +42,19 @@ const struct kiln_op_info *kiln_op_info_by_name(const char *name)
 const struct kiln_op_info *kiln_op_info_at(size_t i)
 {
     return i < KI_COUNT_OF(ops) ? &ops[i]->info : NULL;
+}
+
+void ki_shape_words(enum kiln_op op, const struct kiln_shape *shape, char *out,
+                    size_t size)
+{
+    const struct kiln_op_info *info = kiln_op_info(op);
+    size_t used;
+
+    used = (size_t)snprintf(out, size, "%s", info != NULL ? info->name : "no op");
+    for (size_t i = 0; info != NULL && i < info->n_fields && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, " %s=%lld",
+                                 info->fields[i].name, (long long)shape->fields[i]);
+    }
 }
 
 static enum kiln_status fail_no_op(enum kiln_op op, struct kiln_error *err)
@@ -318,6 +333,49 @@ int64_t ki_op_rows(const struct ki_op *op, const void *args, enum kiln_extent ex
         break;
     }
     return counted(op, args, extent);
+}
+
+struct ki_row_source ki_op_row_source(const struct ki_op *op, enum kiln_extent extent)
+{
+    struct ki_row_source source = {.part = KI_ROWS_ALL};
+    enum kiln_extent whole = extent;
+    enum kiln_extent count = KILN_EXTENT_NONE;
+    const struct kiln_arg *counter;
+
+    if (extent == KILN_EXTENT_DECODE_TOKENS || extent == KILN_EXTENT_PREFILL_TOKENS) {
+        whole = KILN_EXTENT_TOKENS;
+        count = KILN_EXTENT_DECODE_TOKENS;
+    }
+    if (extent == KILN_EXTENT_DECODE_REQUESTS || extent == KILN_EXTENT_PREFILL_REQUESTS) {
+        whole = KILN_EXTENT_REQUESTS;
+        count = KILN_EXTENT_DECODE_REQUESTS;
+    }
+    counter = counter_of(op, whole);
+    assert(counter != NULL);
+    source.whole = counter->offset;
+    counter = counter_of(op, count);
+    if (count != KILN_EXTENT_NONE && counter != NULL) {
+        source.count = counter->offset;
+        source.part = extent == count ? KI_ROWS_FIRST : KI_ROWS_REST;
+    }
+    return source;
+}
+
+int64_t ki_op_most_rows(struct ki_row_source source, const void *args)
+{
+    int32_t whole;
+    struct kiln_count count;
+    int64_t first = 0;
+
+    memcpy(&whole, (const char *)args + source.whole, sizeof whole);
+    if (source.part == KI_ROWS_ALL) {
+        return whole;
+    }
+    memcpy(&count, (const char *)args + source.count, sizeof count);
+    if (count.kind == KILN_COUNT_VALUE && count.value > 0) {
+        first = count.value < whole ? count.value : whole;
+    }
+    return source.part == KI_ROWS_FIRST ? first : whole - first;
 }
 
 /* What rows are is the first of these that the op counts. */

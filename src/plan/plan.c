@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "plan/deployment.h"
 #include "plan/profile.h"
+#include "plan/sizes.h"
 
 enum {
     CAPACITY_ALIGN = 128,
@@ -25,8 +26,7 @@ struct planner {
     const struct kiln_profile_info *profile;
     int64_t table_width; /* pages of a request in the scheduler's table */
     int64_t window_table_width;
-    int64_t capacity;    /* columns of a row that holds every record */
-    int64_t decode_rows; /* of a decode matrix */
+    int64_t capacity; /* columns of a row that holds every record */
     struct kiln_plan plan;
 };
 
@@ -79,59 +79,17 @@ static enum kiln_status derive(struct planner *p, struct kiln_error *err)
         p->capacity = align_up(ceil_div(d->max_model_len, KI_RATIO_ALL), CAPACITY_ALIGN);
         KI_TRY(check_length(d, "capacity, the records of a request", p->capacity, err));
     }
-    p->decode_rows = d->max_num_seqs * (1 + d->num_speculative_tokens);
-    if (p->decode_rows > INT32_MAX) {
+    if (ki_decode_rows(d) > INT32_MAX) {
         return ki_fail(
             err, KILN_E_ARGUMENT,
             "--max-num-seqs is %" PRId64 " and --num-speculative-tokens %" PRId64
             ": expected %" PRId32 " decode rows at most, not %" PRId64,
-            d->max_num_seqs, d->num_speculative_tokens, INT32_MAX, p->decode_rows);
+            d->max_num_seqs, d->num_speculative_tokens, INT32_MAX, ki_decode_rows(d));
     }
     return KILN_OK;
 }
 
 /* ---- sizes ---- */
-
-/* Decode tokens and prefill tokens have matrices of their own in some ops; all rows that
- * are not a decode matrix's are as many as the batch may have tokens. */
-static int64_t rows_at_capacity(const struct planner *p,
-                                const struct kiln_plan_item *item,
-                                enum kiln_extent extent)
-{
-    bool is_draft = item->op == KILN_OP_SWA_INDICES && !item->shape.swa_indices.causal;
-
-    if (item->op == KILN_OP_GLOBAL_TOPK || is_draft ||
-        extent == KILN_EXTENT_DECODE_TOKENS) {
-        return p->decode_rows;
-    }
-    return p->d.max_num_batched_tokens;
-}
-
-static int64_t row_bytes(const struct kiln_arg *arg, const struct kiln_shape *shape)
-{
-    static const int64_t element_bytes[] = {
-        [KILN_U8] = 1,
-        [KILN_I32] = 4,
-        [KILN_I64] = 8,
-    };
-    int64_t columns = 1;
-
-    if (arg->width != NULL) {
-        columns =
-            arg->stride_field < 0 ? arg->width(shape) : shape->fields[arg->stride_field];
-    }
-    return columns * element_bytes[arg->dtype];
-}
-
-/* Adds a * b to *sum; false: it would not fit. None is negative. */
-static bool add_product(int64_t *sum, int64_t a, int64_t b)
-{
-    if (b != 0 && a > (INT64_MAX - *sum) / b) {
-        return false;
-    }
-    *sum += a * b;
-    return true;
-}
 
 /* rows counts each group of outputs with the same rows once: a matrix and its lengths. */
 static enum kiln_status measure(const struct planner *p, struct kiln_plan_item *item,
@@ -145,10 +103,10 @@ static enum kiln_status measure(const struct planner *p, struct kiln_plan_item *
         if (arg->kind != KILN_ARG_OUTPUT) {
             continue;
         }
-        int64_t rows = rows_at_capacity(p, item, arg->extent);
+        int64_t rows = ki_rows_at_capacity(&p->d, item, arg->extent);
         item->rows += (counted >> arg->extent & 1) == 0 ? rows : 0;
         counted |= (uint32_t)1 << arg->extent;
-        if (!add_product(&item->bytes, rows, row_bytes(arg, &item->shape))) {
+        if (!ki_add_product(&item->bytes, rows, ki_row_bytes(arg, &item->shape))) {
             return ki_fail(err, KILN_E_ARGUMENT,
                            "--max-num-batched-tokens is %" PRId64
                            " and --max-num-seqs %" PRId64
@@ -415,7 +373,7 @@ static enum kiln_status add_step(struct planner *p, struct kiln_error *err)
         segment.layers = 1;
         for (int64_t copy = 0; copy < copies; copy++) {
             step.rows += segment.rows;
-            if (!add_product(&step.bytes, segment.bytes, 1)) {
+            if (!ki_add_product(&step.bytes, segment.bytes, 1)) {
                 return ki_fail(err, KILN_E_ARGUMENT,
                                "--max-num-batched-tokens is %" PRId64
                                ": the outputs of step would pass 2^63 bytes",

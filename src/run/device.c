@@ -28,11 +28,10 @@ enum kiln_status ki_device_facts(const struct ki_driver *driver, CUdevice ordina
     return KILN_OK;
 }
 
-enum kiln_status ki_device_current(const struct ki_driver *driver, struct ki_device *out,
+enum kiln_status ki_device_context(const struct ki_driver *driver, CUcontext *out,
                                    struct kiln_error *err)
 {
     CUcontext context = NULL;
-    CUdevice ordinal = 0;
     KI_TRY(ki_driver_check(driver, driver->ctx_get_current(&context), "cuCtxGetCurrent",
                            err));
     if (context == NULL) {
@@ -41,9 +40,23 @@ enum kiln_status ki_device_current(const struct ki_driver *driver, struct ki_dev
             "the calling thread has no current CUDA context: make the device's "
             "context current first (cudaSetDevice or cuCtxSetCurrent)");
     }
+    *out = context;
+    return KILN_OK;
+}
+
+enum kiln_status ki_device_current(const struct ki_driver *driver, struct ki_device *out,
+                                   struct kiln_error *err)
+{
+    struct ki_device device;
+    CUcontext context = NULL;
+    CUdevice ordinal = 0;
+    KI_TRY(ki_device_context(driver, &context, err));
     KI_TRY(
         ki_driver_check(driver, driver->ctx_get_device(&ordinal), "cuCtxGetDevice", err));
-    return ki_device_facts(driver, ordinal, out, err);
+    KI_TRY(ki_device_facts(driver, ordinal, &device, err));
+    device.context = context;
+    *out = device;
+    return KILN_OK;
 }
 
 bool ki_device_is_capture_result(CUresult result)

@@ -10,12 +10,15 @@
 #include "run/driver.h"
 
 struct ki_device {
+    CUcontext context; /* NULL where a device's facts were asked for alone */
     CUdevice ordinal;
     struct ki_target target; /* its compute capability */
     int n_sms;
 };
 
 /* KILN_E_NO_CONTEXT when the thread has none. */
+enum kiln_status ki_device_context(const struct ki_driver *driver, CUcontext *out,
+                                   struct kiln_error *err);
 enum kiln_status ki_device_current(const struct ki_driver *driver, struct ki_device *out,
                                    struct kiln_error *err);
 

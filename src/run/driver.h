@@ -48,6 +48,9 @@
     X(memcpy_htod_async, cuMemcpyHtoDAsync, 3020, 1)                                     \
     X(memcpy_dtoh_async, cuMemcpyDtoHAsync, 3020, 1)                                     \
     X(memcpy_dtod_async, cuMemcpyDtoDAsync, 3020, 1)                                     \
+    X(user_object_create, cuUserObjectCreate, 11030, 1)                                  \
+    X(user_object_release, cuUserObjectRelease, 11030, 1)                                \
+    X(graph_retain_user_object, cuGraphRetainUserObject, 11030, 1)                       \
     X(event_create, cuEventCreate, 2000, 1)                                              \
     X(event_destroy, cuEventDestroy, 4000, 1)                                            \
     X(event_record, cuEventRecord, 2000, 1)                                              \

@@ -21,8 +21,9 @@ static enum kiln_status refused(const struct kiln_kernel *kernel, struct ki_grid
         kernel->op->info.name, grid.x, grid.y, kernel->threads, hint);
 }
 
-enum kiln_status ki_launch(const struct kiln_kernel *kernel, const void *args,
-                           CUstream stream, struct kiln_error *err)
+static enum kiln_status launch(const struct kiln_kernel *kernel, const void *args,
+                               CUstream stream, enum ki_launch_order order,
+                               struct kiln_error *err)
 {
     KI_TRY(ki_op_check_args(kernel->op, &kernel->shape, args, err));
     const struct ki_grid grid =
@@ -30,6 +31,10 @@ enum kiln_status ki_launch(const struct kiln_kernel *kernel, const void *args,
     if (grid.x == 0 || grid.y == 0) {
         return KILN_OK;
     }
+    CUlaunchAttribute programmatic = {
+        .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        .value.programmaticStreamSerializationAllowed = 1,
+    };
     const CUlaunchConfig config = {
         .gridDimX = grid.x,
         .gridDimY = grid.y,
@@ -38,6 +43,8 @@ enum kiln_status ki_launch(const struct kiln_kernel *kernel, const void *args,
         .blockDimY = 1,
         .blockDimZ = 1,
         .hStream = stream,
+        .attrs = &programmatic,
+        .numAttrs = order == KI_LAUNCH_PROGRAMMATIC ? 1 : 0,
     };
     /* The kernel takes the args struct by value. The driver copies it and writes nothing;
      * its prototype has no const. */
@@ -50,4 +57,22 @@ enum kiln_status ki_launch(const struct kiln_kernel *kernel, const void *args,
         return KILN_OK;
     }
     return refused(kernel, grid, result, err);
+}
+
+void ki_count_launch(struct ki_launch_counts *counts, enum kiln_status status)
+{
+    atomic_fetch_add_explicit(status == KILN_OK ? &counts->n_launches
+                                                : &counts->n_refused,
+                              1, memory_order_relaxed);
+}
+
+enum kiln_status ki_launch(const struct kiln_kernel *kernel, const void *args,
+                           CUstream stream, enum ki_launch_order order,
+                           struct kiln_error *err)
+{
+    const enum kiln_status status = launch(kernel, args, stream, order, err);
+    if (kernel->counts != NULL) {
+        ki_count_launch(kernel->counts, status);
+    }
+    return status;
 }

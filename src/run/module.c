@@ -124,6 +124,19 @@ enum kiln_status ki_module_load(const struct ki_driver *driver,
     return status;
 }
 
+enum kiln_status ki_module_load_here(const struct ki_driver *driver,
+                                     const struct ki_device *device,
+                                     const struct ki_module *module,
+                                     const char *entry_name, struct kiln_error *err)
+{
+    const struct load load = {driver, device, entry_name, err};
+    struct ki_relaxed scope;
+    KI_TRY(ki_relaxed_enter(driver, &scope, err));
+    enum kiln_status status = finish_load(&load, module);
+    ki_relaxed_leave(driver, &scope);
+    return status;
+}
+
 void ki_module_unload(const struct ki_driver *driver, struct ki_module *module)
 {
     struct ki_relaxed scope;

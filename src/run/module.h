@@ -23,6 +23,11 @@ enum kiln_status ki_module_load(const struct ki_driver *driver,
                                 const struct ki_device *device, struct ki_blob image,
                                 const char *entry_name, struct ki_module *out,
                                 struct kiln_error *err);
+/* Finishes the load in the current context too, where the module was loaded in another. */
+enum kiln_status ki_module_load_here(const struct ki_driver *driver,
+                                     const struct ki_device *device,
+                                     const struct ki_module *module,
+                                     const char *entry_name, struct kiln_error *err);
 void ki_module_unload(const struct ki_driver *driver, struct ki_module *module);
 
 #endif

@@ -254,6 +254,16 @@ static enum ki_claim take(struct ki_table *table, struct ki_table_entry *entry,
     return KI_CLAIM_BUILD;
 }
 
+/* With the mutex held. What fails remembered was not ready at the seal, and is not now. */
+static bool is_refused(const struct ki_table *table, const struct ki_ident *ident,
+                       enum ki_entry_state goal)
+{
+    const struct ki_table_entry *entry = ki_table_at(table, probe(table, ident));
+    enum step step = entry != NULL ? next_step(entry, goal) : STEP_BUILD;
+
+    return table->is_sealed && step != STEP_DONE && step != STEP_WAIT;
+}
+
 enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *ident,
                                 enum ki_entry_state goal, int64_t timeout_ms,
                                 struct ki_table_entry **out_entry,
@@ -265,6 +275,10 @@ enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *i
 
     assert(goal == KI_ENTRY_BUILT || goal == KI_ENTRY_READY);
     ki_mutex_lock(&table->mutex);
+    if (is_refused(table, ident, goal)) {
+        *out_claim = KI_CLAIM_SEALED;
+        goto out;
+    }
     entry = find_or_insert(table, ident, &status, err);
     if (entry == NULL) {
         goto out;
@@ -274,8 +288,48 @@ enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *i
         goto out;
     }
     *out_entry = entry;
-    *out_claim = take(table, entry, step);
+    /* The seal may have come while the mutex was given up. */
+    *out_claim = table->is_sealed && step != STEP_DONE ? KI_CLAIM_SEALED
+                                                       : take(table, entry, step);
 out:
+    ki_mutex_unlock(&table->mutex);
+    return status;
+}
+
+static bool is_at_work(const struct ki_table *table)
+{
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        const struct ki_table_entry *entry = ki_table_at(table, i);
+        int state = entry != NULL ? atomic_load(&entry->state) : KI_ENTRY_IDLE;
+
+        if (state == KI_ENTRY_BUILDING || state == KI_ENTRY_LOADING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum kiln_status ki_table_seal(struct ki_table *table, bool is_sealed, int64_t timeout_ms,
+                               struct kiln_error *err)
+{
+    const int64_t until_ms = ki_now_ms() + timeout_ms;
+    enum kiln_status status = KILN_OK;
+    bool before;
+
+    ki_mutex_lock(&table->mutex);
+    before = table->is_sealed;
+    table->is_sealed = is_sealed;
+    while (is_sealed && is_at_work(table)) {
+        if (ki_now_ms() >= until_ms) {
+            table->is_sealed = before;
+            status = ki_fail(err, KILN_E_TIMEOUT,
+                             "another thread still builds or loads after %lld ms: seal "
+                             "once all is prepared",
+                             (long long)timeout_ms);
+            break;
+        }
+        (void)ki_cond_wait_until(&table->changed, &table->mutex, until_ms);
+    }
     ki_mutex_unlock(&table->mutex);
     return status;
 }

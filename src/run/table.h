@@ -39,6 +39,7 @@ struct ki_table_entry {
     struct kiln_error error; /* FAILED */
     bool load_failed;        /* FAILED: the build did not, its load did */
     int64_t retry_ms;        /* FAILED: not before this time of ki_now_ms */
+    struct ki_launch_counts counts; /* of the kernel; last, as every launch writes here */
 };
 
 struct ki_table {
@@ -47,6 +48,7 @@ struct ki_table {
     uint32_t capacity;                     /* slots, a power of two, twice the cap */
     uint32_t max_entries;                  /* the cap: KILN_E_LIMIT beyond */
     uint32_t n_entries;                    /* under mutex */
+    bool is_sealed;                        /* under mutex: no claim gives work any more */
     struct ki_mutex mutex; /* guards every change of state, slots and n_entries */
     struct ki_cond changed;
 };
@@ -68,6 +70,7 @@ enum ki_claim {
     KI_CLAIM_DONE,  /* the entry is at least `goal` */
     KI_CLAIM_BUILD, /* you build it: publish BUILT or fail */
     KI_CLAIM_LOAD,  /* you load it: publish READY or fail */
+    KI_CLAIM_SEALED /* it is less than `goal`, and sealed: there is no entry for you */
 };
 
 /*
@@ -80,6 +83,11 @@ enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *i
                                 enum ki_entry_state goal, int64_t timeout_ms,
                                 struct ki_table_entry **out_entry,
                                 enum ki_claim *out_claim, struct kiln_error *err);
+
+/* From now on claims that would give work are refused, or no longer. Waits for the work
+ * under way, timeout_ms at most: KILN_E_TIMEOUT, and all is as before. */
+enum kiln_status ki_table_seal(struct ki_table *table, bool is_sealed, int64_t timeout_ms,
+                               struct kiln_error *err);
 
 /* The claimant's word: the entry's fields are final, state becomes BUILT or READY. */
 void ki_table_publish(struct ki_table *table, struct ki_table_entry *entry,

@@ -264,6 +264,28 @@ __device__ inline void check_length(report_t *once, long long row, const range_t
 #line 41 "combine_topk_swa.cu"
 
 
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 44 "combine_topk_swa.cu"
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -335,7 +357,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 44 "combine_topk_swa.cu"
+#line 45 "combine_topk_swa.cu"
 #line 1 "common/records.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
@@ -358,7 +380,7 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 45 "combine_topk_swa.cu"
+#line 46 "combine_topk_swa.cu"
 
 #line 1 "common/requests.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -386,7 +408,7 @@ __device__ inline int narrow_requests(const int *query_start_loc, int num_reques
     }
     return first;
 }
-#line 47 "combine_topk_swa.cu"
+#line 48 "combine_topk_swa.cu"
 
 
 struct args_t {
@@ -589,6 +611,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_combine_topk_swa(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kRows + warp_of_thread();
     if (row >= static_cast<unsigned>(args.num_tokens)) {
         return;

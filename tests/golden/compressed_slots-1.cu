@@ -311,6 +311,28 @@ __device__ inline void check_range(const report_at_t &at, long long index)
 }
 #line 38 "compressed_slots.cu"
 
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 40 "compressed_slots.cu"
 
 
 #line 1 "common/token_places.cuh"
@@ -403,7 +425,7 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
     } while (first < requests && __any_sync(kWholeWarp, searches));
     return token >= origin ? place : kNone;
 }
-#line 42 "compressed_slots.cu"
+#line 43 "compressed_slots.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -461,6 +483,7 @@ __device__ inline void check_token(const args_t &args, unsigned row, const place
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_compressed_slots(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
     if (row - lane_of_thread() >= tokens) {

@@ -68,6 +68,28 @@ __device__ inline int read_count(const count_t &count, int if_absent)
     return value;
 }
 #line 21 "is_valid_token.cu"
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 22 "is_valid_token.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -144,7 +166,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 22 "is_valid_token.cu"
+#line 23 "is_valid_token.cu"
 
 struct args_t {
     const long long *slot_mapping;
@@ -157,6 +179,7 @@ struct args_t {
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_is_valid_token(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned token = blockIdx.x * kThreads + threadIdx.x;
     if (token >= static_cast<unsigned>(args.num_tokens)) {
         return;

@@ -30,17 +30,15 @@
 //   each part ends with -1; sparse_lens[t] = Ws + entries of the second part
 //   slot x is named x / block * span + x % block; -1 where that does not fit int32
 //
-// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], swa_block_table[swa_table_rows,
-//      kSwaTableWidth], block_table[table_rows, kTableWidth], for each token token_to_req,
-//      is_valid_token (bytes), left_visible and right_visible, the last three or null; for decode
-//      tokens decode_swa_indices[., kSwaWidth], decode_compressed_indices[., kDecodeTopk],
-//      decode_compressed_lens or null; for the others prefill_topk_indices[., max(kTopk, 1)].
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], the tables swa_block_table and
+//      block_table; for each token token_to_req, is_valid_token (bytes), left_visible and
+//      right_visible, the last three or null; for decode tokens decode_swa_indices[., kSwaWidth],
+//      decode_compressed_indices[., kDecodeTopk], decode_compressed_lens or null; for the others
+//      prefill_topk_indices[., max(kTopk, 1)].
 // Out: sparse_indices[num_tokens, Ws + Kp], sparse_lens[num_tokens]. All int32.
-//
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block. A row's first warp has the
-// window's part, the others deal the compressed part out in slices of 128 columns, so that neither
-// waits for the other. Accesses are of 16 bytes where the rows' addresses allow. Shared memory:
-// kThreads / 32 ints where local ids are counted.
+// kRowThreads threads share a row, kThreads / kRowThreads rows a block: its first warp has the
+// window, the others slices of 128 compressed columns. Accesses are of 16 bytes where addresses
+// allow. Shared memory: kThreads / 32 ints where local ids are counted.
 #ifndef KILN_PRELUDE
 constexpr int kWindow = 128;        // raw tokens of the sliding window
 constexpr int kSwaWidth = 128;      // columns of a given window row
@@ -91,7 +89,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 55 "mixed_sparse_indices.cu"
+#line 53 "mixed_sparse_indices.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
@@ -117,7 +115,7 @@ __device__ inline int read_count(const count_t &count, int if_absent)
     }
     return value;
 }
-#line 56 "mixed_sparse_indices.cu"
+#line 54 "mixed_sparse_indices.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -147,7 +145,29 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 57 "mixed_sparse_indices.cu"
+#line 55 "mixed_sparse_indices.cu"
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 56 "mixed_sparse_indices.cu"
 #line 1 "common/paged_run.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
@@ -401,7 +421,7 @@ __device__ inline void write_run(int *row, const int *pages, unsigned first, uns
                                                                      n);
     }
 }
-#line 58 "mixed_sparse_indices.cu"
+#line 57 "mixed_sparse_indices.cu"
 
 
 #line 1 "common/records.cuh"
@@ -426,7 +446,7 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 61 "mixed_sparse_indices.cu"
+#line 60 "mixed_sparse_indices.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -503,7 +523,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 62 "mixed_sparse_indices.cu"
+#line 61 "mixed_sparse_indices.cu"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
@@ -541,7 +561,7 @@ __device__ inline row_scan_t scan_row(unsigned count)
         return scan;
     }
 }
-#line 63 "mixed_sparse_indices.cu"
+#line 62 "mixed_sparse_indices.cu"
 #line 1 "common/window.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sliding windows: the positions that a token sees, where its request is known.
@@ -587,7 +607,7 @@ __device__ inline range_t window_of(long long position, long long seq_len, long 
     const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
     return {whole.start, least(whole.end, whole.start + kMost)};
 }
-#line 64 "mixed_sparse_indices.cu"
+#line 63 "mixed_sparse_indices.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -692,7 +712,7 @@ __device__ inline row_t row_of(const args_t &args, unsigned token, bool decode)
     return {position >= 0, request, position, seq_len,
             static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
 }
-#line 115 "mixed_sparse_indices.cu"
+#line 114 "mixed_sparse_indices.cu"
 #line 1 "common/mixed_checks.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build of mixed_sparse_indices, whose args_t and constants stand before this.
@@ -891,7 +911,7 @@ __device__ inline void check_row(const args_t &args, unsigned token)
         check_prefill_row(args, token, request, place.matrix_row);
     }
 }
-#line 116 "mixed_sparse_indices.cu"
+#line 115 "mixed_sparse_indices.cu"
 
 template <bool kWide>
 __device__ inline bool copy_window(const args_t &args, unsigned token, const int *given,
@@ -1018,6 +1038,7 @@ __device__ inline unsigned write_records(const args_t &args, unsigned token,
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned token = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
     const unsigned role = warp_of_thread() % kRowWarps;
     const bool launched = token < static_cast<unsigned>(args.num_tokens);

@@ -327,6 +327,28 @@ __device__ inline void check_range(const report_at_t &at, long long index)
 #line 49 "req_to_global.cu"
 
 
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 52 "req_to_global.cu"
 #line 1 "common/map_row.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Rows of ids, each mapped to an index or -1 by itself, read and written once.
@@ -560,7 +582,7 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
     }
     return done;
 }
-#line 52 "req_to_global.cu"
+#line 53 "req_to_global.cu"
 
 
 
@@ -675,6 +697,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
     const bool launched = row < static_cast<unsigned>(args.num_tokens);
     const auto make_mapper = [&] { return mapper_of(args, row); };

@@ -412,6 +412,28 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
 #line 53 "swa_indices.cu"
 
 
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 56 "swa_indices.cu"
 #line 1 "common/paged_run.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
@@ -601,7 +623,7 @@ __device__ inline void write_run(int *row, const int *pages, unsigned first, uns
                                                                      n);
     }
 }
-#line 56 "swa_indices.cu"
+#line 57 "swa_indices.cu"
 
 
 
@@ -796,6 +818,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kRows + warp_of_thread();
     if (row >= static_cast<unsigned>(args.num_rows)) {
         return;

@@ -73,6 +73,28 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
     return (value + unit - 1) / unit;
 }
 #line 22 "token_to_req.cu"
+#line 1 "common/launch_order.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The order of launches. A programmatic launch may start before the kernel ahead of it on the
+// stream has ended; every other launch starts after, and waits here for nothing.
+
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
+// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
+// and so of all ahead.
+__device__ inline void wait_for_previous_kernel()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+#else
+// Older GPUs, and the CPU, have no programmatic launches.
+__device__ inline void wait_for_previous_kernel()
+{
+}
+#endif
+#line 23 "token_to_req.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -174,7 +196,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 23 "token_to_req.cu"
+#line 24 "token_to_req.cu"
 #line 1 "common/token_places.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Where a warp's tokens stand: the request of each lane's token, and its position there.
@@ -265,7 +287,7 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
     } while (first < requests && __any_sync(kWholeWarp, searches));
     return token >= origin ? place : kNone;
 }
-#line 24 "token_to_req.cu"
+#line 25 "token_to_req.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -278,6 +300,7 @@ struct args_t {
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_token_to_req(const __grid_constant__ args_t args)
 {
+    wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
     if (row - lane_of_thread() >= tokens) {

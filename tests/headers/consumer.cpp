@@ -4,7 +4,9 @@
 
 #include "kiln/gpu.h"
 #include "kiln/kiln.h"
+#include "kiln/launcher.h"
 #include "kiln/plan.h"
+#include "kiln/seal.h"
 #include "kiln/store.h"
 
 namespace
@@ -62,6 +64,38 @@ kiln_status serve(struct kiln *kiln, kiln_error *err)
     return kiln_launch_global_topk(kernel, &args, nullptr, err);
 }
 
+void tell(void *, const kiln_event *event)
+{
+    std::puts(event->message != nullptr ? event->message : event->target);
+}
+
+kiln_status serve_for_days(struct kiln *kiln, CUgraph_st *graph, kiln_error *err)
+{
+    kiln_deployment deployment = kiln_deployment();
+    kiln_launcher_options options = KILN_LAUNCHER_OPTIONS_INIT;
+    kiln_token_to_req_args args = kiln_token_to_req_args();
+    kiln_launcher_stats stats;
+    struct kiln_launcher *launcher = nullptr;
+    const struct kiln_layout *layout;
+    kiln_status status;
+
+    status = kiln_launcher_create(kiln, &deployment, &options, &launcher, err);
+    if (status != KILN_OK) {
+        return status;
+    }
+    layout = kiln_launcher_layout(launcher);
+    status = kiln_launcher_launch(
+        launcher, kiln_layout_find_launch(layout, "token_to_req"), &args, nullptr, err);
+    if (status == KILN_OK) {
+        status = kiln_launcher_retain(launcher, graph, err);
+    }
+    if (status == KILN_OK) {
+        status = kiln_seal(kiln, KILN_SEAL_ERROR, nullptr, nullptr, err);
+    }
+    kiln_launcher_get_stats(launcher, &stats);
+    return status != KILN_OK ? status : kiln_launcher_destroy(&launcher, err);
+}
+
 } // namespace
 
 int main()
@@ -76,6 +110,7 @@ int main()
 
     options.log_fn = log_line;
     options.log_user = stderr;
+    options.event_fn = tell;
     options.target = "sm_90";
     warm.progress = progress;
     request.op = KILN_OP_GLOBAL_TOPK;
@@ -85,6 +120,9 @@ int main()
     }
     if (status == KILN_OK) {
         status = serve(kiln, &err);
+    }
+    if (status == KILN_OK) {
+        status = serve_for_days(kiln, nullptr, &err);
     }
     if (status == KILN_OK) {
         status = kiln_store_visit("/cache", show, nullptr, &err);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/attr.h"
 #include "support/device_code.h"
 #include "support/golden.h"
 
@@ -42,10 +43,32 @@ static void every_reference_compiles_as_device_code(void **state)
     }
 }
 
+static void own_kernels_of_the_replays_compile(void **state)
+{
+    static const char *const kernels[][2] = {
+        {"gpu/replay/mutate.cu", "begin_step"},
+        {"gpu/replay/mutate.cu", "fill_arrays"},
+        {"gpu/replay/compare.cu", "compare"},
+        {"gpu/replay/spin.cu", "spin"},
+    };
+
+    for (size_t i = 0; i < KI_COUNT_OF(kernels); i++) {
+        struct ki_cubin cubin = {0};
+        struct kiln_error err = {0};
+
+        if (device_code_compile(*state, target, kernels[i][0], kernels[i][1], &cubin,
+                                &err) != KILN_OK) {
+            fail_msg("%s: %s", kernels[i][0], err.message);
+        }
+        ki_cubin_finish(&cubin, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_reference_compiles_as_device_code),
+        cmocka_unit_test(own_kernels_of_the_replays_compile),
     };
 
     return cmocka_run_group_tests(tests, open_nvrtc, close_nvrtc);

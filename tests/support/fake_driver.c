@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/fake_driver.h"
+#include "support/fake_driver_graph.h"
 
 /* The one place where a file-scope variable cannot be had otherwise: see the header. */
 static struct fake_driver *installed;
@@ -27,14 +28,8 @@ struct CUlib_st {
 struct CUkern_st {
     char unused;
 };
-struct CUgraph_st {
-    char unused;
-};
-struct CUgraphExec_st {
-    char unused;
-};
-
 static struct CUctx_st the_context;
+static struct CUctx_st the_other_context;
 static struct CUkern_st the_kernel;
 
 static const char *result_name(CUresult result)
@@ -68,7 +63,12 @@ static const char *result_name(CUresult result)
     return NULL;
 }
 
-static void *make(size_t size)
+struct fake_driver *fake_installed(void)
+{
+    return installed;
+}
+
+void *fake_make(size_t size)
 {
     void *made = calloc(1, size);
     if (made == NULL) {
@@ -92,7 +92,7 @@ static CUresult result_of_call(struct fake_driver *fake, enum fake_call call)
 
 /* Opens every function: counts the call, keeps its order, says whether it shall fail, and
  * leaves the mutex held. */
-static CUresult enter(enum fake_call call)
+CUresult fake_enter(enum fake_call call)
 {
     struct fake_driver *fake = installed;
     pthread_mutex_lock(&fake->mutex);
@@ -107,7 +107,7 @@ static CUresult enter(enum fake_call call)
     return result_of_call(fake, call);
 }
 
-static CUresult leave(CUresult result)
+CUresult fake_leave(CUresult result)
 {
     pthread_mutex_unlock(&installed->mutex);
     return result;
@@ -126,51 +126,51 @@ static CUresult police(void)
 }
 
 /* As enter, for a call that captures do not suffer. */
-static CUresult enter_unsafe(enum fake_call call)
+CUresult fake_enter_unsafe(enum fake_call call)
 {
-    CUresult result = enter(call);
+    CUresult result = fake_enter(call);
     CUresult policed = police();
     return result != CUDA_SUCCESS ? result : policed;
 }
 
 static CUresult fake_get_error_name(CUresult result, const char **out)
 {
-    enter(FAKE_get_error_name);
+    fake_enter(FAKE_get_error_name);
     *out = result_name(result);
-    return leave(*out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    return fake_leave(*out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 static CUresult fake_init(unsigned int flags)
 {
     (void)flags;
-    return leave(enter(FAKE_init));
+    return fake_leave(fake_enter(FAKE_init));
 }
 
 static CUresult fake_device_get_count(int *out)
 {
-    CUresult result = enter(FAKE_device_get_count);
+    CUresult result = fake_enter(FAKE_device_get_count);
     *out = installed->n_devices;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_device_get(CUdevice *out, int ordinal)
 {
-    CUresult result = enter(FAKE_device_get);
+    CUresult result = fake_enter(FAKE_device_get);
     *out = ordinal;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_device_get_name(char *out, int size, CUdevice device)
 {
-    CUresult result = enter(FAKE_device_get_name);
+    CUresult result = fake_enter(FAKE_device_get_name);
     snprintf(out, (size_t)size, "Fake GPU %d", device);
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_device_get_attribute(int *out, CUdevice_attribute attribute,
                                           CUdevice device)
 {
-    CUresult result = enter(FAKE_device_get_attribute);
+    CUresult result = fake_enter(FAKE_device_get_attribute);
     (void)device;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
         *out = installed->cc_major;
@@ -181,51 +181,51 @@ static CUresult fake_device_get_attribute(int *out, CUdevice_attribute attribute
     } else {
         *out = 0;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_primary_ctx_retain(CUcontext *out, CUdevice device)
 {
-    CUresult result = enter(FAKE_primary_ctx_retain);
+    CUresult result = fake_enter(FAKE_primary_ctx_retain);
     (void)device;
     if (result == CUDA_SUCCESS) {
         installed->live.contexts++;
         *out = &the_context;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 /* Releases do their work even when they are told to fail: the driver often returns there
  * what an earlier call did wrong. */
 static CUresult fake_primary_ctx_release(CUdevice device)
 {
-    CUresult result = enter(FAKE_primary_ctx_release);
+    CUresult result = fake_enter(FAKE_primary_ctx_release);
     (void)device;
     installed->live.contexts--;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_ctx_get_current(CUcontext *out)
 {
-    CUresult result = enter(FAKE_ctx_get_current);
+    CUresult result = fake_enter(FAKE_ctx_get_current);
     *out = current_context;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_ctx_set_current(CUcontext context)
 {
-    CUresult result = enter(FAKE_ctx_set_current);
+    CUresult result = fake_enter(FAKE_ctx_set_current);
     if (result == CUDA_SUCCESS) {
         current_context = context;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_ctx_get_device(CUdevice *out)
 {
-    CUresult result = enter(FAKE_ctx_get_device);
+    CUresult result = fake_enter(FAKE_ctx_get_device);
     *out = 0;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult load_result(CUresult result)
@@ -251,44 +251,44 @@ static CUresult fake_library_load_data(CUlibrary *out, const void *code,
                                        unsigned int n_jit, CUlibraryOption *options,
                                        void **values, unsigned int n_options)
 {
-    CUresult result = load_result(enter_unsafe(FAKE_library_load_data));
+    CUresult result = load_result(fake_enter_unsafe(FAKE_library_load_data));
     (void)code, (void)jit_options, (void)jit_values, (void)n_jit;
     (void)options, (void)values, (void)n_options;
     if (result == CUDA_SUCCESS) {
         installed->live.libraries++;
-        *out = make(sizeof(**out));
+        *out = fake_make(sizeof(**out));
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_library_unload(CUlibrary library)
 {
-    CUresult result = enter_unsafe(FAKE_library_unload);
+    CUresult result = fake_enter_unsafe(FAKE_library_unload);
     installed->live.libraries--;
     free(library);
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_library_get_kernel(CUkernel *out, CUlibrary library,
                                         const char *name)
 {
-    CUresult result = enter(FAKE_library_get_kernel);
+    CUresult result = fake_enter(FAKE_library_get_kernel);
     (void)library, (void)name;
     *out = &the_kernel;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_kernel_get_function(CUfunction *out, CUkernel kernel)
 {
-    CUresult result = enter_unsafe(FAKE_kernel_get_function);
+    CUresult result = fake_enter_unsafe(FAKE_kernel_get_function);
     *out = (CUfunction)(void *)kernel;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_kernel_get_attribute(int *out, CUfunction_attribute attribute,
                                           CUkernel kernel, CUdevice device)
 {
-    CUresult result = enter(FAKE_kernel_get_attribute);
+    CUresult result = fake_enter(FAKE_kernel_get_attribute);
     (void)kernel, (void)device;
     if (attribute == CU_FUNC_ATTRIBUTE_NUM_REGS) {
         *out = FAKE_REGISTERS;
@@ -299,13 +299,13 @@ static CUresult fake_kernel_get_attribute(int *out, CUfunction_attribute attribu
     } else {
         *out = 0;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_func_load(CUfunction function)
 {
     (void)function;
-    return leave(enter_unsafe(FAKE_func_load));
+    return fake_leave(fake_enter_unsafe(FAKE_func_load));
 }
 
 static void keep_launch(const CUlaunchConfig *config, CUfunction function, void **params)
@@ -317,6 +317,11 @@ static void keep_launch(const CUlaunchConfig *config, CUfunction function, void 
         launch = &fake->launches[fake->n_launches];
         launch->config = *config;
         launch->function = function;
+        launch->is_programmatic =
+            config->numAttrs == 1 &&
+            config->attrs->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+            config->attrs->value.programmaticStreamSerializationAllowed == 1;
+        launch->config.attrs = NULL; /* it lay on the caller's stack */
         launch->captured = config->hStream != NULL && config->hStream->capturing;
         memcpy(launch->params, params[0], size);
     }
@@ -326,7 +331,7 @@ static void keep_launch(const CUlaunchConfig *config, CUfunction function, void 
 static CUresult fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function,
                                       void **params, void **extra)
 {
-    CUresult result = enter(FAKE_launch_kernel_ex);
+    CUresult result = fake_enter(FAKE_launch_kernel_ex);
     (void)extra;
     if (result == CUDA_SUCCESS && (config->gridDimX == 0 || config->gridDimY == 0)) {
         result = CUDA_ERROR_INVALID_VALUE;
@@ -338,18 +343,18 @@ static CUresult fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction f
     if (result == CUDA_SUCCESS) {
         keep_launch(config, function, params);
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_stream_create(CUstream *out, unsigned int flags)
 {
-    CUresult result = enter(FAKE_stream_create);
+    CUresult result = fake_enter(FAKE_stream_create);
     (void)flags;
     if (result == CUDA_SUCCESS) {
         installed->live.streams++;
-        *out = make(sizeof(**out));
+        *out = fake_make(sizeof(**out));
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static void forget_capture(CUstream stream)
@@ -363,44 +368,44 @@ static void forget_capture(CUstream stream)
 
 static CUresult fake_stream_destroy(CUstream stream)
 {
-    CUresult result = enter(FAKE_stream_destroy);
+    CUresult result = fake_enter(FAKE_stream_destroy);
     installed->live.streams--;
     forget_capture(stream);
     free(stream);
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_stream_synchronize(CUstream stream)
 {
-    CUresult result = enter_unsafe(FAKE_stream_synchronize);
+    CUresult result = fake_enter_unsafe(FAKE_stream_synchronize);
     if (result == CUDA_SUCCESS && stream->capturing) {
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_stream_is_capturing(CUstream stream, CUstreamCaptureStatus *out)
 {
-    CUresult result = enter(FAKE_stream_is_capturing);
+    CUresult result = fake_enter(FAKE_stream_is_capturing);
     *out = stream->capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                              : CU_STREAM_CAPTURE_STATUS_NONE;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_thread_exchange_capture_mode(CUstreamCaptureMode *mode)
 {
-    CUresult result = enter(FAKE_thread_exchange_capture_mode);
+    CUresult result = fake_enter(FAKE_thread_exchange_capture_mode);
     if (result == CUDA_SUCCESS) {
         CUstreamCaptureMode old = thread_mode;
         thread_mode = *mode;
         *mode = old;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_stream_begin_capture(CUstream stream, CUstreamCaptureMode mode)
 {
-    CUresult result = enter(FAKE_stream_begin_capture);
+    CUresult result = fake_enter(FAKE_stream_begin_capture);
     if (result == CUDA_SUCCESS && stream->capturing) {
         result = CUDA_ERROR_INVALID_VALUE;
     }
@@ -410,12 +415,12 @@ static CUresult fake_stream_begin_capture(CUstream stream, CUstreamCaptureMode m
         installed->n_capturing++;
         installed->n_global_captures += stream->global;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_stream_end_capture(CUstream stream, CUgraph *out)
 {
-    CUresult result = enter(FAKE_stream_end_capture);
+    CUresult result = fake_enter(FAKE_stream_end_capture);
     bool broken = stream->global && installed->n_broken > 0;
     *out = NULL;
     forget_capture(stream);
@@ -425,48 +430,14 @@ static CUresult fake_stream_end_capture(CUstream stream, CUgraph *out)
     }
     if (result == CUDA_SUCCESS) {
         installed->live.graphs++;
-        *out = make(sizeof(**out));
+        *out = fake_make(sizeof(**out));
     }
-    return leave(result);
-}
-
-static CUresult fake_graph_instantiate(CUgraphExec *out, CUgraph graph,
-                                       unsigned long long flags)
-{
-    CUresult result = enter(FAKE_graph_instantiate);
-    (void)graph, (void)flags;
-    if (result == CUDA_SUCCESS) {
-        installed->live.execs++;
-        *out = make(sizeof(**out));
-    }
-    return leave(result);
-}
-
-static CUresult fake_graph_launch(CUgraphExec exec, CUstream stream)
-{
-    (void)exec, (void)stream;
-    return leave(enter(FAKE_graph_launch));
-}
-
-static CUresult fake_graph_exec_destroy(CUgraphExec exec)
-{
-    CUresult result = enter(FAKE_graph_exec_destroy);
-    installed->live.execs--;
-    free(exec);
-    return leave(result);
-}
-
-static CUresult fake_graph_destroy(CUgraph graph)
-{
-    CUresult result = enter(FAKE_graph_destroy);
-    installed->live.graphs--;
-    free(graph);
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_mem_alloc(CUdeviceptr *out, size_t size)
 {
-    CUresult result = enter_unsafe(FAKE_mem_alloc);
+    CUresult result = fake_enter_unsafe(FAKE_mem_alloc);
     void *memory = NULL;
     if (result == CUDA_SUCCESS && posix_memalign(&memory, 256, size) != 0) {
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -475,24 +446,24 @@ static CUresult fake_mem_alloc(CUdeviceptr *out, size_t size)
         installed->live.allocations++;
         *out = (CUdeviceptr)(uintptr_t)memory;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_mem_free(CUdeviceptr address)
 {
-    CUresult result = enter_unsafe(FAKE_mem_free);
+    CUresult result = fake_enter_unsafe(FAKE_mem_free);
     installed->live.allocations--;
     free((void *)(uintptr_t)address);
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult copy(enum fake_call call, void *to, const void *from, size_t size)
 {
-    CUresult result = enter(call);
+    CUresult result = fake_enter(call);
     if (result == CUDA_SUCCESS) {
         memcpy(to, from, size);
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_memcpy_htod_async(CUdeviceptr to, const void *from, size_t size,
@@ -519,41 +490,41 @@ static CUresult fake_memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t 
 
 static CUresult fake_event_create(CUevent *out, unsigned int flags)
 {
-    CUresult result = enter(FAKE_event_create);
+    CUresult result = fake_enter(FAKE_event_create);
     (void)flags;
     if (result == CUDA_SUCCESS) {
         installed->live.events++;
-        *out = make(sizeof(**out));
+        *out = fake_make(sizeof(**out));
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_event_destroy(CUevent event)
 {
-    CUresult result = enter(FAKE_event_destroy);
+    CUresult result = fake_enter(FAKE_event_destroy);
     installed->live.events--;
     free(event);
-    return leave(result);
+    return fake_leave(result);
 }
 
 static CUresult fake_event_record(CUevent event, CUstream stream)
 {
     (void)event, (void)stream;
-    return leave(enter(FAKE_event_record));
+    return fake_leave(fake_enter(FAKE_event_record));
 }
 
 static CUresult fake_event_synchronize(CUevent event)
 {
     (void)event;
-    return leave(enter_unsafe(FAKE_event_synchronize));
+    return fake_leave(fake_enter_unsafe(FAKE_event_synchronize));
 }
 
 static CUresult fake_event_elapsed_time(float *out, CUevent begin, CUevent end)
 {
-    CUresult result = enter(FAKE_event_elapsed_time);
+    CUresult result = fake_enter(FAKE_event_elapsed_time);
     (void)begin, (void)end;
     *out = 0.25F;
-    return leave(result);
+    return fake_leave(result);
 }
 
 static void fill_table(struct ki_driver *out)
@@ -591,15 +562,17 @@ bool fake_driver_is_clean(const struct fake_driver *fake)
     const struct fake_live *live = &fake->live;
     bool clean = live->contexts == 0 && live->streams == 0 && live->events == 0 &&
                  live->libraries == 0 && live->allocations == 0 && live->graphs == 0 &&
-                 live->execs == 0 && fake->n_capturing == 0 &&
+                 live->execs == 0 && live->user_objects == 0 && fake->n_capturing == 0 &&
                  thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!clean) {
-        fprintf(stderr,
-                "alive: %d contexts, %d streams, %d events, %d libraries, %d "
-                "allocations, %d graphs, %d execs, %d captures; thread mode %d\n",
-                live->contexts, live->streams, live->events, live->libraries,
-                live->allocations, live->graphs, live->execs, fake->n_capturing,
-                (int)thread_mode);
+        fprintf(
+            stderr,
+            "alive: %d contexts, %d streams, %d events, %d libraries, %d "
+            "allocations, %d graphs, %d execs, %d user objects, %d captures; thread mode "
+            "%d\n",
+            live->contexts, live->streams, live->events, live->libraries,
+            live->allocations, live->graphs, live->execs, live->user_objects,
+            fake->n_capturing, (int)thread_mode);
     }
     return clean;
 }
@@ -635,6 +608,11 @@ int fake_driver_first(const struct fake_driver *fake, enum fake_call call)
 CUcontext fake_driver_context(void)
 {
     return &the_context;
+}
+
+CUcontext fake_driver_other_context(void)
+{
+    return &the_other_context;
 }
 
 void fake_driver_set_context(CUcontext context)

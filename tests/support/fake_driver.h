@@ -25,9 +25,10 @@ enum fake_call {
 };
 
 enum {
-    FAKE_ORDER = 4096,  /* calls whose order is kept */
-    FAKE_LAUNCHES = 64, /* launches that are kept whole */
-    FAKE_PARAMS = 256,  /* bytes of a launch's first parameter that are kept */
+    FAKE_USER_OBJECTS = 64, /* of a graph */
+    FAKE_ORDER = 4096,      /* calls whose order is kept */
+    FAKE_LAUNCHES = 64,     /* launches that are kept whole */
+    FAKE_PARAMS = 256,      /* bytes of a launch's first parameter that are kept */
     FAKE_SMS = 132,
     FAKE_VERSION = 13000,
     FAKE_REGISTERS = 40,
@@ -39,11 +40,12 @@ struct fake_launch {
     CUlaunchConfig config;
     CUfunction function;
     bool captured; /* recorded into a graph, not run */
+    bool is_programmatic;
     unsigned char params[FAKE_PARAMS];
 };
 
 struct fake_live {
-    int contexts, streams, events, libraries, allocations, graphs, execs;
+    int contexts, streams, events, libraries, allocations, graphs, execs, user_objects;
 };
 
 struct fake_driver {
@@ -94,6 +96,7 @@ int fake_driver_first(const struct fake_driver *fake, enum fake_call call);
 
 /* A context of the fake's device 0 for the calling thread, or none. */
 CUcontext fake_driver_context(void);
+CUcontext fake_driver_other_context(void); /* of the same device */
 void fake_driver_set_context(CUcontext context);
 
 /* The capture mode of the calling thread: RELAXED only inside a scope. */

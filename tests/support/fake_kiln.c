@@ -163,6 +163,58 @@ struct kiln_shape fake_kiln_shape(int64_t topk)
     return shape;
 }
 
+struct kiln_deployment fake_kiln_deployment(void)
+{
+    struct kiln_deployment d = {
+        .num_hidden_layers = 5,
+        .index_topk = 64,
+        .sliding_window = 128,
+        .n_compress_ratios = 5,
+        .compress_ratios = {0, 4, 128, 4, 128},
+        .max_model_len = 32768,
+        .max_num_batched_tokens = 100,
+        .max_num_seqs = 7,
+        .num_speculative_tokens = 2,
+    };
+
+    return d;
+}
+
+/* Any kind of row is counted in n, any part of them in one. */
+static void put_number(const struct kiln_arg *arg, int32_t n, unsigned char *out)
+{
+    int32_t value = arg->extent == KILN_EXTENT_TOKENS ||
+                            arg->extent == KILN_EXTENT_ROWS ||
+                            arg->extent == KILN_EXTENT_REQUESTS
+                        ? n
+                        : 1;
+
+    if (arg->extent == KILN_EXTENT_NONE || arg->extent == KILN_EXTENT_FIRST_TOKENS) {
+        value = 0;
+    }
+    memcpy(out + arg->offset, &value, sizeof value);
+}
+
+void fake_kiln_args(enum kiln_op op, int32_t n, const void *memory,
+                    unsigned char out[FAKE_ARGS])
+{
+    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_count one = {.kind = KILN_COUNT_VALUE, .value = 1};
+
+    memset(out, 0, FAKE_ARGS);
+    for (size_t i = 0; i < info->n_args; i++) {
+        const struct kiln_arg *arg = &info->args[i];
+
+        if (arg->kind == KILN_ARG_INPUT && !arg->optional) {
+            memcpy(out + arg->offset, &memory, sizeof memory);
+        } else if (arg->kind == KILN_ARG_COUNT && !arg->optional) {
+            memcpy(out + arg->offset, &one, sizeof one);
+        } else if (arg->kind == KILN_ARG_NUMBER || arg->kind == KILN_ARG_EXTENT) {
+            put_number(arg, n, out);
+        }
+    }
+}
+
 int fake_kiln_descriptors(void)
 {
     DIR *folder = opendir("/proc/self/fd");

@@ -6,6 +6,8 @@
 #ifndef TESTS_SUPPORT_FAKE_KILN_H
 #define TESTS_SUPPORT_FAKE_KILN_H
 
+#include "kiln/launcher.h"
+
 #include "context.h"
 #include "support/failing_mem.h"
 #include "support/fake_driver.h"
@@ -53,6 +55,15 @@ size_t fake_kiln_entries(const struct fake_kiln *fake);
 
 /* A legal shape of global_topk; another width is another key. */
 struct kiln_shape fake_kiln_shape(int64_t topk);
+
+/* A small deployment: window-only, ratio 4 and ratio 128 layers, two drafts; 13 launches. */
+struct kiln_deployment fake_kiln_deployment(void);
+
+/* Any args of an op for a launch of n rows whose inputs all lie at `memory`, 16-byte aligned:
+ * required counts are by value, optional arrays are absent. */
+enum { FAKE_ARGS = 512 };
+void fake_kiln_args(enum kiln_op op, int32_t n, const void *memory,
+                    unsigned char out[FAKE_ARGS]);
 
 /* The two slow calls for such a shape, without a stream, for sm_90; into fake->err. */
 enum kiln_status fake_kiln_prepare(struct fake_kiln *fake, int64_t topk,

@@ -120,6 +120,8 @@ static struct ki_blob make_cubin(const struct program *program, int sm)
         .registers = 24,
         .smem_bytes = 512,
         .entry_name = installed->wrong_entry,
+        .waits = sm >= 90 && !installed->never_waits &&
+                 strstr(program->source, "griddepcontrol.wait") != NULL,
     };
 
     find_entry(program->source, entry);

@@ -45,6 +45,7 @@ struct fake_nvrtc {
     bool empty_cubin;               /* success with no byte, as for compute_90 */
     const char *wrong_entry;        /* the cubin holds this kernel; NULL: the right one */
     int compile_ms;                 /* how long a compile takes */
+    bool never_waits;               /* no cubin holds the wait that its source has */
 
     /* What happened. */
     int calls[FAKE_NVRTC_N_CALLS];

@@ -162,6 +162,29 @@ static void collect_edges(const struct random_case *random, enum kiln_dtype dtyp
     }
 }
 
+static void store_if_there(struct random_case *random, const char *name, int64_t row,
+                           int64_t value)
+{
+    int arg = random_arg_index(random->info, name);
+    if (arg >= 0 && random->arrays[arg].present && row < random->arrays[arg].rows) {
+        random_store(random, arg, row, 0, value);
+    }
+}
+
+/* Of gather_lens, where nothing else counts tokens: a request of all that an int32 counts,
+ * which is replayed from before its sequence, so that it gathers more than that. */
+static void edge_length(struct random_case *random, struct random_source *source, int arg)
+{
+    int64_t n = random->arrays[arg].rows;
+    int64_t only = random_range(source, 1, n);
+    int64_t last = INT32_MAX - random_range(source, 0, 1);
+    for (int64_t b = 0; b < n; b++) {
+        random_store(random, arg, b, 0, b < only ? 0 : last);
+    }
+    store_if_there(random, "seq_lens", only - 1, INT32_MAX);
+    store_if_there(random, "replay_start", only - 1, -random_range(source, 0, 300));
+}
+
 /* All tokens in one request, the others empty; or as far up as an int32 counts. */
 static void edge_bounds(struct random_case *random, struct random_source *source, int arg)
 {
@@ -212,7 +235,10 @@ void random_edge_values(struct random_case *random, struct random_source *source
             array->width == 0 || !random_chance(source, 40)) {
             continue;
         }
-        if (strcmp(arg->name, "query_start_loc") == 0) {
+        if (strcmp(arg->name, "query_start_loc") == 0 &&
+            random->info->op == KILN_OP_GATHER_LENS && random_chance(source, 50)) {
+            edge_length(random, source, (int)i);
+        } else if (strcmp(arg->name, "query_start_loc") == 0) {
             edge_bounds(random, source, (int)i);
         } else if (strcmp(arg->name, "gather_lens") != 0) {
             /* what a caller gathers has to fit what it gathers into */

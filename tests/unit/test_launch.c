@@ -76,7 +76,8 @@ static int teardown(void **state)
 
 static enum kiln_status launch(struct fixture *fixture)
 {
-    return ki_launch(&fixture->kernel, &fixture->args, fixture->stream, &fixture->err);
+    return ki_launch(&fixture->kernel, &fixture->args, fixture->stream, KI_LAUNCH_AFTER,
+                     &fixture->err);
 }
 
 static void launch_is_one_driver_call_field_70(void **state)
@@ -129,6 +130,19 @@ static void launch_has_no_attributes_field_73(void **state)
     assert_int_equal(launch(fixture), KILN_OK);
 
     assert_int_equal(fixture->fake.launches[0].config.numAttrs, 0);
+}
+
+static void programmatic_launch_says_so_and_is_one_call(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_int_equal(ki_launch(&fixture->kernel, &fixture->args, fixture->stream,
+                               KI_LAUNCH_PROGRAMMATIC, &fixture->err),
+                     KILN_OK);
+
+    assert_int_equal(fixture->fake.n_calls, 1);
+    assert_int_equal(fixture->fake.launches[0].config.numAttrs, 1);
+    assert_true(fixture->fake.launches[0].is_programmatic);
 }
 
 static void launch_passes_the_args_by_value(void **state)
@@ -197,8 +211,9 @@ static void launch_explains_the_null_stream_beside_a_capture(void **state)
         fixture->driver.stream_begin_capture(other, CU_STREAM_CAPTURE_MODE_GLOBAL),
         CUDA_SUCCESS);
 
-    assert_int_equal(ki_launch(&fixture->kernel, &fixture->args, NULL, &fixture->err),
-                     KILN_E_DRIVER);
+    assert_int_equal(
+        ki_launch(&fixture->kernel, &fixture->args, NULL, KI_LAUNCH_AFTER, &fixture->err),
+        KILN_E_DRIVER);
 
     assert_non_null(strstr(fixture->err.message, "NULL stream"));
     (void)fixture->driver.stream_destroy(other);
@@ -230,8 +245,8 @@ static void *launch_often(void *user)
     struct fixture *fixture = user;
     intptr_t n_failed = 0;
     for (int i = 0; i < N_ROUNDS; i++) {
-        enum kiln_status status =
-            ki_launch(&fixture->kernel, &fixture->args, fixture->stream, NULL);
+        enum kiln_status status = ki_launch(&fixture->kernel, &fixture->args,
+                                            fixture->stream, KI_LAUNCH_AFTER, NULL);
         n_failed += status != KILN_OK;
     }
     return (void *)n_failed;
@@ -263,6 +278,7 @@ int main(void)
         TEST(launch_passes_the_ops_grid_and_threads),
         TEST(launch_passes_the_kernel_of_every_context_field_71),
         TEST(launch_has_no_attributes_field_73),
+        TEST(programmatic_launch_says_so_and_is_one_call),
         TEST(launch_passes_the_args_by_value),
         TEST(launch_of_zero_rows_makes_no_driver_call),
         TEST(launch_of_all_zero_args_makes_no_driver_call),

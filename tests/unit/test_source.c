@@ -114,6 +114,28 @@ static void source_has_one_entry_with_the_ops_name(void **state)
     }
 }
 
+/* What reads or writes before the wait may meet the kernel ahead at work. */
+static void source_waits_for_the_kernel_ahead_before_all_else_field_73(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
+        struct ki_text source;
+        char entry[64];
+        char expected[192];
+
+        emit(&golden_shapes[i], &source);
+        ki_source_entry_name(golden_shapes[i].op, entry);
+        snprintf(expected, sizeof expected,
+                 "%s(const __grid_constant__ args_t args)\n{\n"
+                 "    wait_for_previous_kernel();\n",
+                 entry);
+        if (strstr(source.data, expected) == NULL) {
+            fail_msg("%s: expected %s", golden_shapes[i].name, expected);
+        }
+        ki_text_finish(&source);
+    }
+}
+
 static void source_lines_are_those_of_the_template(void **state)
 {
     (void)state;
@@ -531,6 +553,7 @@ int main(void)
         cmocka_unit_test(source_is_the_same_every_time),
         cmocka_unit_test(source_includes_nothing_and_names_no_path),
         cmocka_unit_test(source_has_one_entry_with_the_ops_name),
+        cmocka_unit_test(source_waits_for_the_kernel_ahead_before_all_else_field_73),
         cmocka_unit_test(source_lines_are_those_of_the_template),
         cmocka_unit_test(source_is_appended_to_what_is_there),
         cmocka_unit_test(source_of_the_checked_variant_differs_in_one_line),

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kiln/layout.h"
+
 #include "commands.h"
 #include "deployment_flags.h"
 #include "report.h"
@@ -52,10 +54,9 @@ static void print_json(const struct kiln_plan *plan)
     }
 }
 
-static void print_table(const struct kiln_plan *plan)
+static void print_table(const struct kiln_plan *plan, int64_t total_bytes)
 {
     static const double mib = 1024.0 * 1024.0;
-    int64_t total_bytes = 0;
     size_t n_missing = 0;
 
     (void)printf("%-20s %6s %8s %10s  shape\n", "op", "layers", "rows", "MiB");
@@ -73,11 +74,23 @@ static void print_table(const struct kiln_plan *plan)
                      item->layers, item->rows, (double)item->bytes / mib, shape,
                      info->supported ? "" : "  (not in this kiln yet)");
         n_missing += info->supported ? 0 : 1;
-        /* what consists of segments writes outputs that other lines have counted */
-        total_bytes += item->n_segments > 0 ? 0 : item->bytes;
     }
     (void)printf("%zu kernels, %zu of them not in this kiln yet; %.2f MiB of buffers\n",
                  plan->n_items, n_missing, (double)total_bytes / mib);
+}
+
+/* The total is a launcher's: supported ops, once for each set of outputs. */
+static int show_table(const struct kiln_manifest *manifest)
+{
+    struct kiln_layout layout;
+    struct kiln_error err;
+
+    if (kiln_layout(&manifest->deployment, &layout, &err) != KILN_OK) {
+        return cli_report("plan", &err, false);
+    }
+    print_table(&manifest->plan, layout.total_bytes);
+    kiln_layout_finish(&layout);
+    return CLI_DONE;
 }
 
 static int write_manifest(const char *path, const struct kiln_manifest *manifest)
@@ -127,7 +140,7 @@ static int run(int argc, char **argv)
     if (status == CLI_DONE && is_json) {
         print_json(&manifest.plan);
     } else if (status == CLI_DONE) {
-        print_table(&manifest.plan);
+        status = show_table(&manifest);
     }
     kiln_plan_finish(&manifest.plan);
     return status;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See sizes.h. */
+#include "plan/sizes.h"
+
+int64_t ki_decode_rows(const struct kiln_deployment *d)
+{
+    return d->max_num_seqs * (1 + d->num_speculative_tokens);
+}
+
+/* Decode tokens and prefill tokens have matrices of their own in some ops; all rows that
+ * are not a decode matrix's are as many as the batch may have tokens. */
+int64_t ki_rows_at_capacity(const struct kiln_deployment *d,
+                            const struct kiln_plan_item *item, enum kiln_extent extent)
+{
+    bool is_draft = item->op == KILN_OP_SWA_INDICES && !item->shape.swa_indices.causal;
+
+    if (item->op == KILN_OP_GLOBAL_TOPK || is_draft ||
+        extent == KILN_EXTENT_DECODE_TOKENS) {
+        return ki_decode_rows(d);
+    }
+    return d->max_num_batched_tokens;
+}
+
+int64_t ki_row_width(const struct kiln_arg *arg, const struct kiln_shape *shape)
+{
+    return arg->width != NULL ? arg->width(shape) : 1;
+}
+
+int64_t ki_row_stride(const struct kiln_arg *arg, const struct kiln_shape *shape)
+{
+    return arg->width == NULL || arg->stride_field < 0 ? ki_row_width(arg, shape)
+                                                       : shape->fields[arg->stride_field];
+}
+
+int64_t ki_row_bytes(const struct kiln_arg *arg, const struct kiln_shape *shape)
+{
+    static const int64_t element_bytes[] = {
+        [KILN_U8] = 1,
+        [KILN_I32] = 4,
+        [KILN_I64] = 8,
+    };
+
+    return ki_row_stride(arg, shape) * element_bytes[arg->dtype];
+}
+
+bool ki_add_product(int64_t *sum, int64_t a, int64_t b)
+{
+    if (b != 0 && a > (INT64_MAX - *sum) / b) {
+        return false;
+    }
+    *sum += a * b;
+    return true;
+}
