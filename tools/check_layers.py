@@ -24,7 +24,7 @@ MAY_INCLUDE = (
     (r"tools/", r"kiln/\w+\.h|(?!prepare\.h|context\.h)\w+\.h"),
     (r"simt/", r"kiln_simt\w*\.h"),
     (r"kernels/", r"common/\w+\.cuh"),
-    (r"examples/", r"kiln/\w+\.h"),
+    (r"examples/", r"(kiln/)?\w+\.h"),
 )
 
 # Headers of other projects, each with the only files that may include it.
