@@ -126,7 +126,10 @@ static void look_at_driver(const struct hand *hand)
     snprintf(text, sizeof text, "libcuda.so.1, CUDA %d.%d", driver.version / 1000,
              driver.version % 1000 / 10);
     tell(hand, "driver", KILN_FINDING_OK, NULL, text);
-    if (driver.device_get_count(&n) != CUDA_SUCCESS || n == 0) {
+    if (driver.device_get_count(&n) != CUDA_SUCCESS) {
+        n = 0;
+    }
+    if (n == 0) {
         tell(hand, "gpu", KILN_FINDING_NOTE,
              "look at nvidia-smi and CUDA_VISIBLE_DEVICES", "the driver sees no GPU");
     }

@@ -18,16 +18,6 @@
 
 /* ---- the caller's memory ---------------------------------------------------------------- */
 
-static struct kiln_buffer *find_buffer(struct kiln_layout *layout, const char *name)
-{
-    for (size_t i = 0; name != NULL && i < layout->n_buffers; i++) {
-        if (strcmp(layout->buffers[i].name, name) == 0) {
-            return &layout->buffers[i];
-        }
-    }
-    return NULL;
-}
-
 static enum kiln_status check_memory(const struct kiln_buffer *buffer,
                                      const struct kiln_buffer_memory *memory,
                                      struct kiln_error *err)
@@ -94,10 +84,10 @@ static enum kiln_status take_memory(struct kiln_layout *layout,
     }
     for (size_t i = 0; i < options->n_memory; i++) {
         const struct kiln_buffer_memory *memory = &options->memory[i];
-        struct kiln_buffer *buffer = find_buffer(layout, memory->name);
+        const struct kiln_buffer *buffer = kiln_layout_find_buffer(layout, memory->name);
 
         KI_TRY(check_memory(buffer, memory, err));
-        buffer->address = memory->address;
+        layout->buffers[buffer - layout->buffers].address = memory->address;
     }
     return check_overlap(layout, err);
 }
@@ -217,7 +207,7 @@ static enum kiln_status fill(struct kiln_launcher *launcher,
 {
     const struct ki_mem *mem = &launcher->kiln->mem;
 
-    KI_TRY(kiln_layout(deployment, &launcher->layout, err));
+    KI_TRY(kiln_layout_make(deployment, &launcher->layout, err));
     KI_TRY(take_memory(&launcher->layout, options, err));
     launcher->slots =
         ki_mem_array(mem, launcher->layout.n_launches, sizeof(*launcher->slots));

@@ -13,7 +13,7 @@ static enum kiln_status launch_op(enum kiln_op op, const struct kiln_kernel *ker
 {
     if (kernel != NULL && kernel->op->info.op != op) {
         return ki_fail(err, KILN_E_ARGUMENT, "the kernel is of op %s: expected %s",
-                       kernel->op->info.name, kiln_op_info(op)->name);
+                       kernel->op->info.name, kiln_op_info_get(op)->name);
     }
     return kiln_launch(kernel, args, stream, err);
 }
@@ -45,9 +45,9 @@ enum kiln_status kiln_reference(enum kiln_op op, const struct kiln_shape *shape,
     return KILN_OK;
 }
 
-enum kiln_status kiln_geometry(enum kiln_op op, const struct kiln_shape *shape,
-                               const void *args, int32_t n_sms, struct kiln_geometry *out,
-                               struct kiln_error *err)
+enum kiln_status kiln_geometry_make(enum kiln_op op, const struct kiln_shape *shape,
+                                    const void *args, int32_t n_sms,
+                                    struct kiln_geometry *out, struct kiln_error *err)
 {
     const struct ki_op *found = ki_op_get(op);
     struct ki_grid grid;

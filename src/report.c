@@ -114,7 +114,7 @@ enum kiln_status kiln_report_text(const struct kiln_report_entry *entry, char *b
         return ki_fail(err, KILN_E_ARGUMENT,
                        "entry or buf is NULL, or size_bytes is 0: expected room");
     }
-    const struct kiln_op_info *info = kiln_op_info((enum kiln_op)entry->op);
+    const struct kiln_op_info *info = kiln_op_info_get((enum kiln_op)entry->op);
 
     describe(entry, what, sizeof what);
     if (entry->row >= 0 && entry->column >= 0) {

@@ -75,7 +75,7 @@ static enum kiln_status check_plan(const struct kiln *kiln, const struct kiln_pl
         const struct kiln_plan_item *item = &plan->items[i];
         struct ki_ident ident;
 
-        if (!kiln_op_info(item->op)->supported) {
+        if (!kiln_op_info_get(item->op)->supported) {
             continue;
         }
         ki_ident_init(&ident, item->op, &item->shape);

@@ -233,7 +233,7 @@ static enum kiln_status start(struct server *server, const struct options *optio
     enum kiln_status status = read_deployment(options, &deployment, err);
 
     if (status == KILN_OK) {
-        status = kiln_plan(&deployment, &plan, err);
+        status = kiln_plan_make(&deployment, &plan, err);
     }
     if (status == KILN_OK) {
         status = create_launcher(server, &deployment, err);

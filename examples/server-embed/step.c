@@ -309,7 +309,7 @@ void step_bind(const struct step *step, const struct call *call,
                union step_args *out)
 {
     const struct kiln_layout_launch *launch = &layout->launches[call->i_launch];
-    const struct kiln_op_info *info = kiln_op_info(launch->op);
+    const struct kiln_op_info *info = kiln_op_info_get(launch->op);
     const struct binding binding = {
         .step = step,
         .layout = layout,

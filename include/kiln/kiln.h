@@ -272,7 +272,7 @@ struct kiln_stats {
     int64_t n_not_found;  /* ... that did not */
     int64_t n_launches;   /* that returned KILN_OK, of launchers too */
     int64_t n_violations; /* of the seal */
-    int64_t n_refused;    /* launches, finds and slow calls that did not return KILN_OK */
+    int64_t n_refused;    /* launches of a kernel that did not return KILN_OK */
     int64_t n_launchers;  /* alive now */
 };
 

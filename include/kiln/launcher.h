@@ -96,7 +96,7 @@ static inline struct kiln_launcher_options kiln_launcher_options_init()
  * Threads: any, with a current context
  * Capture: not on a capturing thread; harms no other thread's capture
  * Cost: as kiln_prepare for each kernel, and one device allocation
- * @return as kiln_plan and kiln_prepare; KILN_E_ARGUMENT: also memory that is unknown,
+ * @return as kiln_plan_make and kiln_prepare; KILN_E_ARGUMENT: also memory that is unknown,
  *         missing, misaligned, overlapping or too small, named with both sizes;
  *         KILN_E_VERSION: options are larger than known and not zero there;
  *         KILN_E_NOT_READY: sealed, and a kernel is not ready

@@ -73,14 +73,14 @@ struct kiln_layout {
  * Owner: out's arrays are the caller's, for kiln_layout_finish; untouched on failure
  * Threads: any
  * Capture: allowed
- * @return as kiln_plan
+ * @return as kiln_plan_make
  * Since: 1
  */
 KILN_API KILN_MUST_USE enum kiln_status
-kiln_layout(const struct kiln_deployment *deployment, struct kiln_layout *out,
-            struct kiln_error *err);
+kiln_layout_make(const struct kiln_deployment *deployment, struct kiln_layout *out,
+                 struct kiln_error *err);
 
-/** Free a layout of kiln_layout; all zeros and NULL are fine. Threads: any. Capture:
+/** Free a layout of kiln_layout_make; all zeros and NULL are fine. Threads: any. Capture:
  * allowed.
  * @return nothing */
 KILN_API void kiln_layout_finish(struct kiln_layout *layout);

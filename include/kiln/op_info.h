@@ -70,6 +70,10 @@ struct kiln_shape_field {
 
 enum kiln_dtype { KILN_U8 = 0, KILN_I32 = 1, KILN_I64 = 2 };
 
+/** Bytes of an element. Threads: any. Capture: allowed. @return 0 for a number that is no
+ * type. */
+KILN_API size_t kiln_dtype_bytes(enum kiln_dtype dtype);
+
 /* What the rows of an array are counted in; in parentheses what of the args struct says so. */
 enum kiln_extent {
     KILN_EXTENT_NONE = 0,
@@ -131,10 +135,10 @@ struct kiln_op_info {
  * @return the table; NULL for a number or a name that is no op
  * Since: 1
  */
-KILN_API const struct kiln_op_info *kiln_op_info(enum kiln_op op);
-/** As kiln_op_info, by name. Threads: any. Capture: allowed. @return as there. */
+KILN_API const struct kiln_op_info *kiln_op_info_get(enum kiln_op op);
+/** As kiln_op_info_get, by name. Threads: any. Capture: allowed. @return as there. */
 KILN_API const struct kiln_op_info *kiln_op_info_by_name(const char *name);
-/** As kiln_op_info, the i-th of all ops, from 0; NULL beyond the last. Threads: any.
+/** As kiln_op_info_get, the i-th of all ops, from 0; NULL beyond the last. Threads: any.
  * Capture: allowed. @return as there. */
 KILN_API const struct kiln_op_info *kiln_op_info_at(size_t i);
 
@@ -196,8 +200,8 @@ struct kiln_geometry {
  * Since: 1
  */
 KILN_API KILN_MUST_USE enum kiln_status
-kiln_geometry(enum kiln_op op, const struct kiln_shape *shape, const void *args,
-              int32_t n_sms, struct kiln_geometry *out, struct kiln_error *err);
+kiln_geometry_make(enum kiln_op op, const struct kiln_shape *shape, const void *args,
+                   int32_t n_sms, struct kiln_geometry *out, struct kiln_error *err);
 
 /**
  * Launch any op: as kiln_launch_global_topk, with args pointing to the op's args struct.

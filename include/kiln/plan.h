@@ -123,12 +123,12 @@ struct kiln_profile_info {
  * @return the table; NULL for a number that is no profile
  * Since: 1
  */
-KILN_API const struct kiln_profile_info *kiln_profile_info(enum kiln_profile profile);
+KILN_API const struct kiln_profile_info *kiln_profile_info_get(enum kiln_profile profile);
 
 /**
  * Say whether a consumer can take the rows that an op makes for attention: slots of
  * global_topk, decode_slots, combined_indices, sparse_indices, global_indices. It reads
- * no other op's rows as they are, and takes those. Everything that kiln_plan lists for a
+ * no other op's rows as they are, and takes those. Everything that kiln_plan_make lists for a
  * profile passes.
  *
  * Threads: any
@@ -176,8 +176,8 @@ struct kiln_plan {
  * Since: 1
  */
 KILN_API KILN_MUST_USE enum kiln_status
-kiln_plan(const struct kiln_deployment *deployment, struct kiln_plan *out,
-          struct kiln_error *err);
+kiln_plan_make(const struct kiln_deployment *deployment, struct kiln_plan *out,
+               struct kiln_error *err);
 
 /** Free a plan's arrays; all zeros and NULL are fine. Threads: any. Capture: allowed.
  * @return nothing */

@@ -25,7 +25,7 @@ void ki_deployment_list_choices(const struct kiln_deployment_field *field,
 
 /*
  * Fill in the defaults and check every number alone: KILN_E_ARGUMENT names the flag, or
- * the model's field. What follows from several numbers is checked by kiln_plan.
+ * the model's field. What follows from several numbers is checked by kiln_plan_make.
  */
 enum kiln_status ki_deployment_resolve(const struct kiln_deployment *deployment,
                                        struct kiln_deployment *out,

@@ -57,7 +57,7 @@ static enum kiln_status source_digest(const struct ki_ident *ident,
 enum kiln_status ki_key_make(const struct ki_ident *ident, const struct ki_mem *mem,
                              struct ki_key *out, struct kiln_error *err)
 {
-    const struct kiln_op_info *info = kiln_op_info((enum kiln_op)ident->op);
+    const struct kiln_op_info *info = kiln_op_info_get((enum kiln_op)ident->op);
     struct writer writer = {.key = out};
     char source[KI_DIGEST_HEX];
     char target[KI_TARGET_NAME];
@@ -87,7 +87,7 @@ enum kiln_status ki_key_make(const struct ki_ident *ident, const struct ki_mem *
 
 void ki_ident_init(struct ki_ident *out, enum kiln_op op, const struct kiln_shape *shape)
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
 
     *out = (struct ki_ident){.op = (int32_t)op};
     memset(&out->shape, 0, sizeof out->shape);

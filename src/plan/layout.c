@@ -101,7 +101,7 @@ static enum kiln_status place_buffer(struct placer *p, const struct kiln_plan_it
 static enum kiln_status place_launch(struct placer *p, const struct kiln_plan_item *item,
                                      const char *cache, struct kiln_error *err)
 {
-    const struct kiln_op_info *info = kiln_op_info(item->op);
+    const struct kiln_op_info *info = kiln_op_info_get(item->op);
     struct kiln_layout *layout = &p->layout;
     struct kiln_layout_launch *launch = &layout->launches[layout->n_launches];
     char suffix[KILN_LAUNCH_NAME];
@@ -134,7 +134,7 @@ static bool has_two_caches(const struct kiln_plan_item *item)
 static enum kiln_status place_item(struct placer *p, const struct kiln_plan_item *item,
                                    struct kiln_error *err)
 {
-    if (!kiln_op_info(item->op)->supported) {
+    if (!kiln_op_info_get(item->op)->supported) {
         return KILN_OK;
     }
     if (has_two_caches(item)) {
@@ -162,7 +162,7 @@ static enum kiln_status make_room(struct placer *p, struct kiln_error *err)
 
     for (size_t i = 0; i < p->plan.n_items; i++) {
         n_launches += 2;
-        n_buffers += 2 * count_outputs(kiln_op_info(p->plan.items[i].op));
+        n_buffers += 2 * count_outputs(kiln_op_info_get(p->plan.items[i].op));
     }
     p->layout.launches = ki_mem_array(NULL, n_launches, sizeof(*p->layout.launches));
     p->layout.buffers = ki_mem_array(NULL, n_buffers, sizeof(*p->layout.buffers));
@@ -184,8 +184,8 @@ static enum kiln_status place_all(struct placer *p, struct kiln_error *err)
 
 /* ---- public ---- */
 
-enum kiln_status kiln_layout(const struct kiln_deployment *deployment,
-                             struct kiln_layout *out, struct kiln_error *err)
+enum kiln_status kiln_layout_make(const struct kiln_deployment *deployment,
+                                  struct kiln_layout *out, struct kiln_error *err)
 {
     struct placer p = {.layout = {.total_bytes = 0}};
     enum kiln_status status;
@@ -193,7 +193,7 @@ enum kiln_status kiln_layout(const struct kiln_deployment *deployment,
     if (out == NULL) {
         return ki_fail(err, KILN_E_ARGUMENT, "out is NULL: expected an address");
     }
-    KI_TRY(kiln_plan(deployment, &p.plan, err));
+    KI_TRY(kiln_plan_make(deployment, &p.plan, err));
     status = ki_deployment_resolve(deployment, &p.d, err);
     if (status == KILN_OK) {
         status = place_all(&p, err);

@@ -55,7 +55,8 @@ static json_t *shape_json(const struct kiln_op_info *info, const struct kiln_sha
 
 static json_t *op_json(const struct kiln_plan_item *item, json_t *shape)
 {
-    return json_pack("{s:s, s:o}", "op", kiln_op_info(item->op)->name, "shape", shape);
+    return json_pack("{s:s, s:o}", "op", kiln_op_info_get(item->op)->name, "shape",
+                     shape);
 }
 
 static json_t *segments_json(const struct kiln_plan *plan,
@@ -65,7 +66,7 @@ static json_t *segments_json(const struct kiln_plan *plan,
 
     for (size_t i = 0; i < step->n_segments; i++) {
         const struct kiln_plan_item *segment = &plan->segments[step->first_segment + i];
-        json_t *shape = shape_json(kiln_op_info(segment->op), &segment->shape);
+        json_t *shape = shape_json(kiln_op_info_get(segment->op), &segment->shape);
         if (json_array_append_new(list, op_json(segment, shape)) != 0) {
             json_decref(list);
             return NULL;
@@ -82,7 +83,7 @@ static json_t *plan_json(const struct kiln_plan *plan)
         const struct kiln_plan_item *item = &plan->items[i];
         json_t *shape = item->op == KILN_OP_STEP
                             ? segments_json(plan, item)
-                            : shape_json(kiln_op_info(item->op), &item->shape);
+                            : shape_json(kiln_op_info_get(item->op), &item->shape);
         if (json_array_append_new(list, op_json(item, shape)) != 0) {
             json_decref(list);
             return NULL;
@@ -334,7 +335,7 @@ static enum kiln_status read_root(const char *name, const json_t *root,
     KI_TRY(read_deployment(name, json_object_get(root, "deployment"), &out->deployment,
                            err));
     KI_TRY(read_targets(name, json_object_get(root, "targets"), out, err));
-    KI_TRY(kiln_plan(&out->deployment, &out->plan, err));
+    KI_TRY(kiln_plan_make(&out->deployment, &out->plan, err));
     enum kiln_status status = compare_plan(name, root, &out->plan, err);
     if (status != KILN_OK) {
         kiln_plan_finish(&out->plan);

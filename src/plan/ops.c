@@ -22,7 +22,14 @@ const struct ki_op *ki_op_get(enum kiln_op op)
     return NULL;
 }
 
-const struct kiln_op_info *kiln_op_info(enum kiln_op op)
+static const size_t dtype_bytes[] = {[KILN_U8] = 1, [KILN_I32] = 4, [KILN_I64] = 8};
+
+size_t kiln_dtype_bytes(enum kiln_dtype dtype)
+{
+    return (size_t)dtype < KI_COUNT_OF(dtype_bytes) ? dtype_bytes[dtype] : 0;
+}
+
+const struct kiln_op_info *kiln_op_info_get(enum kiln_op op)
 {
     const struct ki_op *found = ki_op_get(op);
 
@@ -47,7 +54,7 @@ const struct kiln_op_info *kiln_op_info_at(size_t i)
 void ki_shape_words(enum kiln_op op, const struct kiln_shape *shape, char *out,
                     size_t size)
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
     size_t used;
 
     used = (size_t)snprintf(out, size, "%s", info != NULL ? info->name : "no op");
@@ -123,7 +130,7 @@ static enum kiln_status fill_plain(const struct kiln_op_info *info, uint32_t giv
 enum kiln_status kiln_shape_defaults(enum kiln_op op, uint32_t given,
                                      struct kiln_shape *shape, struct kiln_error *err)
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
     struct kiln_shape filled;
 
     if (info == NULL) {
@@ -403,11 +410,6 @@ static bool is_empty(const struct ki_op *op, const void *args)
 static enum kiln_status check_array(const struct ki_op *op, const void *args,
                                     const struct kiln_arg *arg, struct kiln_error *err)
 {
-    static const uintptr_t element_bytes[] = {
-        [KILN_U8] = 1,
-        [KILN_I32] = 4,
-        [KILN_I64] = 8,
-    };
     const void *address;
 
     memcpy(&address, (const char *)args + arg->offset, sizeof address);
@@ -419,10 +421,10 @@ static enum kiln_status check_array(const struct ki_op *op, const void *args,
         return ki_fail(err, KILN_E_ARGUMENT, "%s: %s is NULL: expected an array",
                        op->info.name, arg->name);
     }
-    if ((uintptr_t)address % element_bytes[arg->dtype] != 0) {
+    if ((uintptr_t)address % dtype_bytes[arg->dtype] != 0) {
         return ki_fail(err, KILN_E_ARGUMENT,
-                       "%s: %s = %p: expected a multiple of %u bytes", op->info.name,
-                       arg->name, address, (unsigned)element_bytes[arg->dtype]);
+                       "%s: %s = %p: expected a multiple of %zu bytes", op->info.name,
+                       arg->name, address, dtype_bytes[arg->dtype]);
     }
     return KILN_OK;
 }

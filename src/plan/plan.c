@@ -95,7 +95,7 @@ static enum kiln_status derive(struct planner *p, struct kiln_error *err)
 static enum kiln_status measure(const struct planner *p, struct kiln_plan_item *item,
                                 struct kiln_error *err)
 {
-    const struct kiln_op_info *info = kiln_op_info(item->op);
+    const struct kiln_op_info *info = kiln_op_info_get(item->op);
     uint32_t counted = 0;
 
     for (size_t i = 0; i < info->n_args; i++) {
@@ -420,7 +420,7 @@ static enum kiln_status add_all(struct planner *p, struct kiln_error *err)
 
 static void write_line(struct ki_text *text, const struct kiln_plan_item *item)
 {
-    const struct kiln_op_info *info = kiln_op_info(item->op);
+    const struct kiln_op_info *info = kiln_op_info_get(item->op);
 
     ki_text_string(text, info->name);
     for (size_t i = 0; i < info->n_fields; i++) {
@@ -467,8 +467,8 @@ static enum kiln_status make_room(struct planner *p, struct kiln_error *err)
     return KILN_OK;
 }
 
-enum kiln_status kiln_plan(const struct kiln_deployment *deployment,
-                           struct kiln_plan *out, struct kiln_error *err)
+enum kiln_status kiln_plan_make(const struct kiln_deployment *deployment,
+                                struct kiln_plan *out, struct kiln_error *err)
 {
     struct planner p = {.table_width = 0};
     enum kiln_status status;
@@ -478,7 +478,7 @@ enum kiln_status kiln_plan(const struct kiln_deployment *deployment,
                        deployment == NULL ? "deployment" : "out");
     }
     KI_TRY(ki_deployment_resolve(deployment, &p.d, err));
-    p.profile = kiln_profile_info((enum kiln_profile)p.d.profile);
+    p.profile = kiln_profile_info_get((enum kiln_profile)p.d.profile);
     KI_TRY(derive(&p, err));
 
     status = make_room(&p, err);

@@ -32,7 +32,7 @@ static const struct kiln_profile_info profiles[] = {
                                  .no_write_slot = -1},
 };
 
-const struct kiln_profile_info *kiln_profile_info(enum kiln_profile profile)
+const struct kiln_profile_info *kiln_profile_info_get(enum kiln_profile profile)
 {
     return (size_t)profile < KI_COUNT_OF(profiles) ? &profiles[profile] : NULL;
 }
@@ -151,7 +151,7 @@ enum kiln_status ki_profile_check(const struct kiln_profile_info *profile,
                                   enum kiln_op op, const struct kiln_shape *shape,
                                   struct kiln_error *err)
 {
-    struct offer o = {.profile = profile, .op = kiln_op_info(op), .shape = shape};
+    struct offer o = {.profile = profile, .op = kiln_op_info_get(op), .shape = shape};
     const char *name = matrix_of(op);
 
     if (name == NULL) {
@@ -170,7 +170,7 @@ enum kiln_status kiln_profile_check(enum kiln_profile profile, enum kiln_op op,
                                     const struct kiln_shape *shape,
                                     struct kiln_error *err)
 {
-    const struct kiln_profile_info *info = kiln_profile_info(profile);
+    const struct kiln_profile_info *info = kiln_profile_info_get(profile);
 
     if (info == NULL) {
         return ki_fail(err, KILN_E_ARGUMENT,

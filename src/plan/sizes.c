@@ -34,13 +34,7 @@ int64_t ki_row_stride(const struct kiln_arg *arg, const struct kiln_shape *shape
 
 int64_t ki_row_bytes(const struct kiln_arg *arg, const struct kiln_shape *shape)
 {
-    static const int64_t element_bytes[] = {
-        [KILN_U8] = 1,
-        [KILN_I32] = 4,
-        [KILN_I64] = 8,
-    };
-
-    return ki_row_stride(arg, shape) * element_bytes[arg->dtype];
+    return ki_row_stride(arg, shape) * (int64_t)kiln_dtype_bytes(arg->dtype);
 }
 
 bool ki_add_product(int64_t *sum, int64_t a, int64_t b)

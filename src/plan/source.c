@@ -98,7 +98,7 @@ enum kiln_status ki_source_write(enum kiln_op op, const struct kiln_shape *shape
 
 void ki_source_entry_name(enum kiln_op op, char out[64])
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
 
     snprintf(out, 64, "kiln_%s", info != NULL ? info->name : "");
 }

@@ -19,8 +19,15 @@ class Check(WarmCacheTest):
         text = self.kiln("check", "--cache", self.cache, "--plan", "m.json",
                          env={"KILN_NVRTC": "/nowhere/libnvrtc.so"})
 
-        self.assertEqual(text.splitlines(), [f"{self.n} kernels planned, 0 missing",
-                                             f"{self.n} entries, 0 faulty"])
+        self.assertEqual(text.splitlines()[-2:], [f"{self.n} kernels planned, 0 missing",
+                                                  f"{self.n} entries, 0 faulty"])
+
+    def test_what_is_planned_and_unsupported_is_one_line_each(self):
+        lines = self.kiln("check", "--cache", self.cache, "--plan", "m.json").splitlines()
+
+        unsupported = [x["op"] for x in self.plan(*SMALL) if not x["supported"]]
+        self.assertEqual([line.split()[:2] for line in lines[:-2]],
+                         [["unsupported", op] for op in unsupported])
 
     def test_every_kind_of_damage_is_named_and_rebuilt_field_51(self):
         entry = self.entries()[0]

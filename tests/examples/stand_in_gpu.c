@@ -149,7 +149,7 @@ enum kiln_status kiln_gpu_capture_end(struct kiln_gpu *gpu, struct kiln_gpu_grap
 static enum kiln_status run_launch(struct kiln_gpu *gpu, const struct node *node,
                                    struct kiln_error *err)
 {
-    const struct kiln_op_info *info = kiln_op_info(node->op);
+    const struct kiln_op_info *info = kiln_op_info_get(node->op);
     enum kiln_status status = kiln_reference(node->op, node->shape, node->args, err);
 
     for (size_t i = 0; gpu->n_until_fault == 0 && i < info->n_args; i++) {
@@ -207,7 +207,7 @@ enum kiln_status kiln_launcher_create(struct kiln *kiln,
     if (launcher == NULL) {
         abort();
     }
-    status = kiln_layout(deployment, &launcher->layout, err);
+    status = kiln_layout_make(deployment, &launcher->layout, err);
     if (status != KILN_OK) {
         free(launcher);
         return status;
@@ -245,7 +245,7 @@ enum kiln_status kiln_launcher_launch(struct kiln_launcher *launcher, size_t i_l
                                       struct kiln_error *err)
 {
     const struct kiln_layout_launch *launch = &launcher->layout.launches[i_launch];
-    const struct kiln_op_info *info = kiln_op_info(launch->op);
+    const struct kiln_op_info *info = kiln_op_info_get(launch->op);
     const struct kiln_buffer *buffer = &launcher->layout.buffers[launch->first_buffer];
     struct node *node = add_node(gpu_of(stream));
 

@@ -13,7 +13,7 @@ static void check_plan(struct kiln_deployment *deployment)
 
     deployment->max_model_len = 8192;
     deployment->max_num_batched_tokens = 1024;
-    if (kiln_plan(deployment, &plan, &err) != KILN_OK) {
+    if (kiln_plan_make(deployment, &plan, &err) != KILN_OK) {
         FUZZ_CHECK(err.message[0] != '\0');
         FUZZ_CHECK(plan.items == NULL && plan.n_items == 0);
         return;

@@ -16,8 +16,6 @@
 
 enum { POISON = 0xA5, ROW_THREADS = 32, BLOCKS = 132, BLOCK_THREADS = 256 };
 
-static const int32_t element_bytes[] = {[KILN_U8] = 1, [KILN_I32] = 4, [KILN_I64] = 8};
-
 static void check(enum kiln_status status, const struct kiln_error *err, const char *what)
 {
     if (status != KILN_OK) {
@@ -117,7 +115,7 @@ void rig_bind(const struct rig *rig, size_t i_launch, const void *block, char *o
 {
     const struct kiln_layout_launch *launch = &rig->layout->launches[i_launch];
     const struct kiln_buffer *buffer = &rig->layout->buffers[launch->first_buffer];
-    const struct kiln_op_info *info = kiln_op_info(launch->op);
+    const struct kiln_op_info *info = kiln_op_info_get(launch->op);
 
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < info->n_args; i++) {
@@ -222,7 +220,7 @@ static void launch_compare(const struct rig *rig, size_t i_buffer)
     const struct kiln_buffer *buffer = &rig->layout->buffers[i_buffer];
     const void *got = buffer->address, *expected = rig->expected + buffer->offset;
     int64_t n_elements = buffer->rows * buffer->stride;
-    int32_t bytes = element_bytes[buffer->dtype];
+    int32_t bytes = (int32_t)kiln_dtype_bytes(buffer->dtype);
     const struct replay_inputs *in = rig->inputs;
     struct replay_difference *out = &rig->differences[i_buffer];
     void *params[] = {(void *)&got, (void *)&expected, &n_elements,
@@ -343,7 +341,7 @@ static void check_lengths(const struct rig *rig)
 {
     for (size_t i = 0; i < rig->layout->n_launches; i++) {
         const struct kiln_layout_launch *launch = &rig->layout->launches[i];
-        const struct kiln_op_info *info = kiln_op_info(launch->op);
+        const struct kiln_op_info *info = kiln_op_info_get(launch->op);
 
         for (size_t j = 0; j < info->n_args; j++) {
             const struct kiln_arg *arg = &info->args[j];

@@ -109,8 +109,8 @@ static void ways_of(struct fixture *fixture, struct rig *rig, struct ways *out)
     *out = (struct ways){.rig = rig, .i_launch = i};
     rig_bind(rig, i, rig->inputs, rig_outputs(rig), &out->args);
     check(kiln_find(fixture->kiln, launch->op, &launch->shape, &out->kernel, &err), &err);
-    check(kiln_geometry(launch->op, &launch->shape, &out->args, rig->device.n_sms,
-                        &geometry, &err),
+    check(kiln_geometry_make(launch->op, &launch->shape, &out->args, rig->device.n_sms,
+                             &geometry, &err),
           &err);
     out->config = (CUlaunchConfig){
         .gridDimX = geometry.grid_x,

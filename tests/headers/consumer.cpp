@@ -29,7 +29,7 @@ void progress(void *, size_t, kiln_warm_result, int64_t, const char *)
 
 kiln_status check_consumer(const kiln_shape &shape, kiln_error *err)
 {
-    const struct kiln_profile_info *profile = kiln_profile_info(KILN_PROFILE_FLASHINFER);
+    const kiln_profile_info *profile = kiln_profile_info_get(KILN_PROFILE_FLASHINFER);
 
     std::puts(profile->name);
     return kiln_profile_check(KILN_PROFILE_FLASHINFER, KILN_OP_GLOBAL_TOPK, &shape, err);
@@ -76,7 +76,7 @@ kiln_status serve_for_days(struct kiln *kiln, CUgraph_st *graph, kiln_error *err
     kiln_token_to_req_args args = kiln_token_to_req_args();
     kiln_launcher_stats stats;
     struct kiln_launcher *launcher = nullptr;
-    const struct kiln_layout *layout;
+    const kiln_layout *layout;
     kiln_status status;
 
     status = kiln_launcher_create(kiln, &deployment, &options, &launcher, err);

@@ -90,7 +90,7 @@ static void build_items(struct kiln *kiln, const struct kiln_plan *plan,
         struct kiln_error err;
         enum kiln_status status;
 
-        if (!kiln_op_info(item->op)->supported) {
+        if (!kiln_op_info_get(item->op)->supported) {
             continue;
         }
         status = kiln_build(kiln, item->op, &item->shape, target, &err);
@@ -98,7 +98,8 @@ static void build_items(struct kiln *kiln, const struct kiln_plan *plan,
             return;
         }
         if (status != KILN_OK) {
-            fail_msg("%s for %s: %s", kiln_op_info(item->op)->name, target, err.message);
+            fail_msg("%s for %s: %s", kiln_op_info_get(item->op)->name, target,
+                     err.message);
         }
     }
 }
@@ -118,7 +119,7 @@ static void build_model(struct kiln *kiln, const char *model,
     struct kiln_error err;
 
     read_model(model, &deployment);
-    if (kiln_plan(&deployment, &plan, &err) != KILN_OK) {
+    if (kiln_plan_make(&deployment, &plan, &err) != KILN_OK) {
         fail_msg("%s, %s: %s", model, variant->label, err.message);
     }
     for (size_t i = 0; i < KI_COUNT_OF(targets); i++) {

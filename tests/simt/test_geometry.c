@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kiln_geometry: what whoever executes a source elsewhere has to know. */
+/* kiln_geometry_make: what whoever executes a source elsewhere has to know. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void geometry_covers_every_row(void **state)
     struct kiln_error err;
 
     assert_int_equal(
-        kiln_geometry(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 132, &geometry, &err),
+        kiln_geometry_make(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 132, &geometry, &err),
         KILN_OK);
 
     assert_true(geometry.threads >= 32 && geometry.threads % 32 == 0);
@@ -57,7 +57,7 @@ static void geometry_of_no_rows_has_no_blocks(void **state)
     struct kiln_error err;
 
     assert_int_equal(
-        kiln_geometry(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 132, &geometry, &err),
+        kiln_geometry_make(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 132, &geometry, &err),
         KILN_OK);
 
     assert_int_equal(geometry.grid_x * geometry.grid_y, 0);
@@ -74,19 +74,19 @@ static void geometry_refuses_what_a_launch_refuses(void **state)
 
     wrong.combine_topk_swa.window = 0;
     assert_int_equal(
-        kiln_geometry(KILN_OP_COMBINE_TOPK_SWA, &wrong, &args, 132, &geometry, &err),
+        kiln_geometry_make(KILN_OP_COMBINE_TOPK_SWA, &wrong, &args, 132, &geometry, &err),
         KILN_E_SHAPE);
     assert_int_equal(
-        kiln_geometry(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 0, &geometry, &err),
+        kiln_geometry_make(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 0, &geometry, &err),
         KILN_E_ARGUMENT);
     assert_int_equal(
-        kiln_geometry(KILN_OP_COMBINE_TOPK_SWA, &shape, NULL, 1, &geometry, &err),
+        kiln_geometry_make(KILN_OP_COMBINE_TOPK_SWA, &shape, NULL, 1, &geometry, &err),
         KILN_E_ARGUMENT);
-    assert_int_equal(kiln_geometry(KILN_OP_STEP, &shape, &args, 1, &geometry, &err),
+    assert_int_equal(kiln_geometry_make(KILN_OP_STEP, &shape, &args, 1, &geometry, &err),
                      KILN_E_UNSUPPORTED);
     args.combined_lens = NULL;
     assert_int_equal(
-        kiln_geometry(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 1, &geometry, &err),
+        kiln_geometry_make(KILN_OP_COMBINE_TOPK_SWA, &shape, &args, 1, &geometry, &err),
         KILN_E_ARGUMENT);
     (void)state;
 }

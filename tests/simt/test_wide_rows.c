@@ -220,7 +220,7 @@ static char *narrow(char *text, const struct narrowing *narrowing)
 static void build(struct fixture *fixture, const struct wide_case *spec, char *source,
                   struct cpu_child *out)
 {
-    char *entry = cpu_format("kiln_%s", kiln_op_info(spec->op)->name);
+    char *entry = cpu_format("kiln_%s", kiln_op_info_get(spec->op)->name);
     char *program = NULL;
     assert_int_equal(cpu_build(&fixture->builder, entry, source, &program), CLI_DONE);
     cpu_child_init(out, program);
@@ -263,7 +263,7 @@ static void init_launch(const struct wide_call *call, int band, struct cpu_launc
     struct kiln_geometry geometry;
     struct kiln_error err = {.status = KILN_OK};
     memset(out, 0, sizeof(*out));
-    if (kiln_geometry(spec->op, &spec->shape, &call->args, N_SMS, &geometry, &err) !=
+    if (kiln_geometry_make(spec->op, &spec->shape, &call->args, N_SMS, &geometry, &err) !=
         KILN_OK) {
         fail_msg("%s", err.message);
     }

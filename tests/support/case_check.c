@@ -15,8 +15,6 @@
 
 enum { ARRAYS_MAX = 16, ARGS_MAX = 512, POISON = 0xa5 };
 
-static const size_t element_bytes[] = {[KILN_U8] = 1, [KILN_I32] = 4, [KILN_I64] = 8};
-
 struct array {
     const struct kiln_arg *arg;
     unsigned char *data; /* owned */
@@ -117,7 +115,7 @@ static void read_number(struct run *run, const struct kiln_arg *arg)
 
 static void set(struct array *array, int64_t row, int64_t column, int64_t value)
 {
-    size_t size = element_bytes[array->arg->dtype];
+    size_t size = kiln_dtype_bytes(array->arg->dtype);
 
     memcpy(array->data + (size_t)(row * array->stride + column) * size, &value, size);
 }
@@ -125,7 +123,7 @@ static void set(struct array *array, int64_t row, int64_t column, int64_t value)
 static int64_t get(const struct array *array, int64_t row, int64_t column)
 {
     const unsigned char *at = array->data + (size_t)(row * array->stride + column) *
-                                                element_bytes[array->arg->dtype];
+                                                kiln_dtype_bytes(array->arg->dtype);
     int32_t small;
     int64_t large;
 
@@ -164,7 +162,7 @@ static void make_array(struct run *run, const struct kiln_arg *arg)
     array->width = arg->width != NULL ? arg->width(&run->shape) : 1;
     array->stride =
         arg->stride_field < 0 ? array->width : run->shape.fields[arg->stride_field];
-    size = (size_t)(array->rows * array->stride) * element_bytes[arg->dtype];
+    size = (size_t)(array->rows * array->stride) * kiln_dtype_bytes(arg->dtype);
     array->data = malloc(size + (size == 0));
     assert_non_null(array->data);
     memset(array->data, POISON, size);
@@ -183,7 +181,7 @@ static void compare(const struct run *run, const struct array *array)
         json_object_get(json_object_get(run->root, "expect"), array->arg->name);
     int64_t poison = 0;
 
-    memset(&poison, POISON, element_bytes[array->arg->dtype]);
+    memset(&poison, POISON, kiln_dtype_bytes(array->arg->dtype));
     poison = array->arg->dtype == KILN_I32 ? (int32_t)poison : poison;
     assert_int_equal(json_array_size(list), array->rows);
     for (int64_t r = 0; r < array->rows; r++) {

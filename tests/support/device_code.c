@@ -90,7 +90,7 @@ enum kiln_status device_code_compile_reference(const struct ki_nvrtc *nvrtc,
                                                struct ki_cubin *out,
                                                struct kiln_error *err)
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
     struct device_code code = {.file = "gpu/replay/reference.cu",
                                .entry_name = "reference_rows"};
     char *fields = code.defines[3];

@@ -198,7 +198,7 @@ static void put_number(const struct kiln_arg *arg, int32_t n, unsigned char *out
 void fake_kiln_args(enum kiln_op op, int32_t n, const void *memory,
                     unsigned char out[FAKE_ARGS])
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
     const struct kiln_count one = {.kind = KILN_COUNT_VALUE, .value = 1};
 
     memset(out, 0, FAKE_ARGS);

@@ -101,7 +101,7 @@ static bool follows_another(const struct kiln_shape_field *field)
 static bool try_shape(enum kiln_op op, struct random_source *source,
                       struct kiln_shape *shape)
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
     uint32_t given = 0;
     memset(shape, 0, sizeof(*shape));
     for (size_t i = 0; i < info->n_fields; i++) {
@@ -131,11 +131,6 @@ void random_shape(enum kiln_op op, uint64_t seed, struct kiln_shape *out)
         n_tries++;
         assert(n_tries < 100000 && "no legal shape among the candidates");
     }
-}
-
-static size_t elem_bytes(enum kiln_dtype dtype)
-{
-    return dtype == KILN_U8 ? 1 : dtype == KILN_I32 ? 4 : 8;
 }
 
 static int64_t widest_row(const struct random_case *random)
@@ -251,7 +246,7 @@ static void lay_out(struct random_case *random, struct random_source *source,
         const struct kiln_arg *arg = &random->info->args[i];
         struct random_array *array = &random->arrays[i];
         struct kiln_count *count = &random->counts[i];
-        array->elem_bytes = elem_bytes(arg->dtype);
+        array->elem_bytes = kiln_dtype_bytes(arg->dtype);
         array->rows = 1;
         array->width = array->stride = 1;
         if (arg->kind == KILN_ARG_COUNT) {
@@ -302,7 +297,7 @@ void random_case_init(struct random_case *out, enum kiln_op op,
     struct random_source source = {seed};
     struct random_options chosen = *options;
     memset(out, 0, sizeof(*out));
-    out->info = kiln_op_info(op);
+    out->info = kiln_op_info_get(op);
     out->shape = *shape;
     assert(out->info->n_args <= RANDOM_ARGS);
     assert(out->info->args_bytes <= RANDOM_ARGS_BYTES);

@@ -205,7 +205,7 @@ static void add_array(struct wide_call *call, size_t i)
     array->width = arg->width != NULL ? arg->width(shape) : 1;
     array->stride =
         arg->stride_field >= 0 ? shape->fields[arg->stride_field] : array->width;
-    array->elem_bytes = arg->dtype == KILN_U8 ? 1 : arg->dtype == KILN_I32 ? 4 : 8;
+    array->elem_bytes = kiln_dtype_bytes(arg->dtype);
     array->bytes = (size_t)(array->rows * array->stride) * array->elem_bytes;
     if (!is_given) {
         return;
@@ -233,7 +233,7 @@ void wide_call_init(struct wide_call *out, const struct wide_case *spec)
 {
     memset(out, 0, sizeof(*out));
     out->spec = spec;
-    out->info = kiln_op_info(spec->op);
+    out->info = kiln_op_info_get(spec->op);
     out->shared = memfd_create("kiln-wide-call", MFD_CLOEXEC);
     int sized = ftruncate(out->shared, (off_t)shared_bytes);
     assert(sized == 0 && out->info->n_args <= RANDOM_ARGS);

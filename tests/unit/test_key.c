@@ -229,7 +229,7 @@ static void key_is_the_same_on_any_thread(void **state)
 /* Rows that fill their stride exactly leave a width no other legal value. */
 static struct ki_ident roomy_ident_of(const struct golden_shape *golden)
 {
-    const struct kiln_op_info *info = kiln_op_info(golden->op);
+    const struct kiln_op_info *info = kiln_op_info_get(golden->op);
     struct ki_ident ident = ident_of(golden);
 
     for (size_t f = 0; f < info->n_fields; f++) {
@@ -260,7 +260,7 @@ static void key_differs_for_every_field(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
         struct ki_ident ident = roomy_ident_of(&golden_shapes[i]);
         struct ki_key before = key_of(&ident);
 
@@ -300,7 +300,7 @@ static void ident_ignores_what_lies_beyond_the_ops_fields(void **state)
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
         const struct golden_shape *golden = &golden_shapes[i];
-        const struct kiln_op_info *info = kiln_op_info(golden->op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden->op);
         struct kiln_shape dirty;
         struct ki_ident clean = ident_of(golden);
         struct ki_ident other;

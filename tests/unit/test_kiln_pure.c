@@ -124,8 +124,8 @@ static void pure_calls_survive_null(void **state)
     size_t size;
 
     (void)state;
-    assert_int_equal(kiln_plan(NULL, &plan, NULL), KILN_E_ARGUMENT);
-    assert_int_equal(kiln_plan(&deployment, NULL, NULL), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_plan_make(NULL, &plan, NULL), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_plan_make(&deployment, NULL, NULL), KILN_E_ARGUMENT);
     assert_int_equal(kiln_deployment_from_config(NULL, 0, "x", &deployment, NULL),
                      KILN_E_ARGUMENT);
     assert_int_equal(kiln_deployment_from_config("{}", 2, NULL, &deployment, NULL),

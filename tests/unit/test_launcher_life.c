@@ -59,7 +59,7 @@ static void create_allocates_every_output_once_at_capacity(void **state)
     struct kiln_launcher_stats stats;
     struct kiln_layout planned;
 
-    assert_int_equal(kiln_layout(&d, &planned, NULL), KILN_OK);
+    assert_int_equal(kiln_layout_make(&d, &planned, NULL), KILN_OK);
     assert_int_equal(layout->n_buffers, planned.n_buffers);
     for (size_t i = 0; i < layout->n_buffers; i++) {
         const struct kiln_buffer *buffer = &layout->buffers[i];
@@ -137,7 +137,7 @@ static void give_all(struct fake_kiln *fake, struct given *given)
 {
     struct kiln_deployment d = fake_kiln_deployment();
 
-    assert_int_equal(kiln_layout(&d, &given->layout, NULL), KILN_OK);
+    assert_int_equal(kiln_layout_make(&d, &given->layout, NULL), KILN_OK);
     assert_int_equal(
         fake->driver_table.mem_alloc(&given->block, (size_t)given->layout.total_bytes),
         CUDA_SUCCESS);

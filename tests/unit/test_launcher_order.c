@@ -72,7 +72,7 @@ static void programmatic_launches_are_tried_once_for_a_device(void **state)
 static void trial_gives_each_required_array_and_no_other(void **state)
 {
     struct fake_kiln *fake = *state;
-    const struct kiln_op_info *info = kiln_op_info(KILN_OP_GLOBAL_TOPK);
+    const struct kiln_op_info *info = kiln_op_info_get(KILN_OP_GLOBAL_TOPK);
     struct kiln_launcher *launcher;
 
     fake->driver.params_bytes = info->args_bytes;

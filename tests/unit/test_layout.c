@@ -17,7 +17,7 @@ static struct kiln_layout layout_of(const struct kiln_deployment *d)
     struct kiln_layout layout = {0};
     struct kiln_error err = {0};
 
-    if (kiln_layout(d, &layout, &err) != KILN_OK) {
+    if (kiln_layout_make(d, &layout, &err) != KILN_OK) {
         fail_msg("%s", err.message);
     }
     return layout;
@@ -170,7 +170,7 @@ static void layout_has_the_digest_of_its_plan(void **state)
     struct kiln_plan plan = {0};
 
     (void)state;
-    assert_int_equal(kiln_plan(&d, &plan, NULL), KILN_OK);
+    assert_int_equal(kiln_plan_make(&d, &plan, NULL), KILN_OK);
     assert_memory_equal(layout.digest, plan.digest, sizeof plan.digest);
     kiln_plan_finish(&plan);
     kiln_layout_finish(&layout);
@@ -186,11 +186,11 @@ static void layout_refuses_what_no_address_can_hold(void **state)
     /* combine_topk_swa's and c128a_topk's rows for every record each take 0.6 of it */
     d.max_num_batched_tokens = INT64_C(1288490188);
     d.max_model_len = (INT64_C(1) << 37) - 64;
-    assert_int_equal(kiln_layout(&d, &layout, &err), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_layout_make(&d, &layout, &err), KILN_E_ARGUMENT);
     assert_non_null(strstr(err.message, "all outputs together would pass 2^63"));
     assert_int_equal(layout.n_launches, 77);
-    assert_int_equal(kiln_layout(NULL, &layout, &err), KILN_E_ARGUMENT);
-    assert_int_equal(kiln_layout(&d, NULL, &err), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_layout_make(NULL, &layout, &err), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_layout_make(&d, NULL, &err), KILN_E_ARGUMENT);
 }
 
 static void layout_finds_nothing_in_nothing(void **state)

@@ -34,7 +34,7 @@ static int setup_model(void **state, const char *model)
     strcpy(f->manifest.targets[0], "sm_90");
     strcpy(f->manifest.targets[1], "sm_120");
     f->manifest.n_targets = 2;
-    assert_int_equal(kiln_plan(d, &f->manifest.plan, NULL), KILN_OK);
+    assert_int_equal(kiln_plan_make(d, &f->manifest.plan, NULL), KILN_OK);
     assert_int_equal(
         kiln_manifest_write(&f->manifest, f->text, sizeof(f->text), &f->size, NULL),
         KILN_OK);
@@ -115,7 +115,7 @@ static void manifest_keeps_every_number_that_changes_a_shape(void **state)
     d->dcp_storage = KILN_DCP_REPLICATED;
     d->image_width = 64;
     d->profile = KILN_PROFILE_FLASHINFER;
-    assert_int_equal(kiln_plan(d, &f->manifest.plan, NULL), KILN_OK);
+    assert_int_equal(kiln_plan_make(d, &f->manifest.plan, NULL), KILN_OK);
     assert_int_equal(
         kiln_manifest_write(&f->manifest, f->text, sizeof(f->text), &f->size, NULL),
         KILN_OK);

@@ -166,7 +166,7 @@ static void args_arrays_may_be_null_only_when_optional(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
 
         for (size_t a = 0; a < info->n_args; a++) {
             const struct kiln_arg *arg = &info->args[a];
@@ -205,7 +205,7 @@ static void args_arrays_are_aligned_to_their_element(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
 
         for (size_t a = 0; a < info->n_args; a++) {
             if (is_array(&info->args[a])) {
@@ -221,7 +221,7 @@ static void args_counts_are_values_or_good_addresses(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
 
         for (size_t a = 0; a < info->n_args; a++) {
             const struct kiln_arg *arg = &info->args[a];
@@ -260,7 +260,7 @@ static void args_numbers_are_not_negative(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
 
         for (size_t a = 0; a < info->n_args; a++) {
             const struct kiln_arg *arg = &info->args[a];
@@ -317,7 +317,7 @@ static void args_visibility_comes_in_pairs(void **state)
 
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
         const struct kiln_arg *left = find_input(info, "left_visible");
         const struct kiln_arg *right = find_input(info, "right_visible");
 
@@ -453,7 +453,7 @@ static void args_of_any_size_give_a_grid_that_the_driver_takes(void **state)
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES * KI_COUNT_OF(rows); i++) {
         const struct golden_shape *golden = &golden_shapes[i % N_GOLDEN_SHAPES];
-        const struct kiln_op_info *info = kiln_op_info(golden->op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden->op);
 
         init(&call, golden);
         for (size_t a = 0; a < info->n_args; a++) {

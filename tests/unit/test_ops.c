@@ -142,7 +142,7 @@ static void op_fields_lie_where_the_shape_struct_has_them(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KI_COUNT_OF(structs); i++) {
-        const struct kiln_op_info *info = kiln_op_info(structs[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(structs[i].op);
 
         assert_non_null(info);
         assert_int_equal(info->n_fields, structs[i].n_members);
@@ -162,16 +162,26 @@ static void op_tables_are_found_by_number_by_name_and_in_order(void **state)
 
         assert_non_null(info);
         assert_int_equal(info->op, i + 1);
-        assert_ptr_equal(kiln_op_info(info->op), info);
+        assert_ptr_equal(kiln_op_info_get(info->op), info);
         assert_ptr_equal(kiln_op_info_by_name(info->name), info);
     }
     assert_null(kiln_op_info_at(N_OPS));
-    assert_null(kiln_op_info((enum kiln_op)0));
-    assert_null(kiln_op_info((enum kiln_op) - 1));
-    assert_null(kiln_op_info((enum kiln_op)(N_OPS + 1)));
+    assert_null(kiln_op_info_get((enum kiln_op)0));
+    assert_null(kiln_op_info_get((enum kiln_op) - 1));
+    assert_null(kiln_op_info_get((enum kiln_op)(N_OPS + 1)));
     assert_null(kiln_op_info_by_name("global_topk2"));
     assert_null(kiln_op_info_by_name(""));
     assert_null(kiln_op_info_by_name(NULL));
+}
+
+static void dtype_has_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(kiln_dtype_bytes(KILN_U8), sizeof(uint8_t));
+    assert_int_equal(kiln_dtype_bytes(KILN_I32), sizeof(int32_t));
+    assert_int_equal(kiln_dtype_bytes(KILN_I64), sizeof(int64_t));
+    assert_int_equal(kiln_dtype_bytes((enum kiln_dtype)3), 0);
+    assert_int_equal(kiln_dtype_bytes((enum kiln_dtype) - 1), 0);
 }
 
 static void assert_field_is_sane(const struct kiln_op_info *info, size_t f)
@@ -353,7 +363,7 @@ static struct kiln_shape legal_shape(enum kiln_op op)
 
 static size_t field_index(enum kiln_op op, const char *name)
 {
-    const struct kiln_op_info *info = kiln_op_info(op);
+    const struct kiln_op_info *info = kiln_op_info_get(op);
 
     for (size_t i = 0; i < info->n_fields; i++) {
         if (strcmp(info->fields[i].name, name) == 0) {
@@ -442,7 +452,7 @@ static void shape_check_names_field_value_and_what_is_allowed(void **state)
         char named[128];
 
         shape.fields[field_index(bad->op, bad->field)] = bad->value;
-        snprintf(named, sizeof named, "%s: %s = %lld", kiln_op_info(bad->op)->name,
+        snprintf(named, sizeof named, "%s: %s = %lld", kiln_op_info_get(bad->op)->name,
                  bad->field, (long long)bad->value);
 
         if (kiln_shape_check(bad->op, &shape, &err) != KILN_E_SHAPE ||
@@ -648,6 +658,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(op_fields_lie_where_the_shape_struct_has_them),
         cmocka_unit_test(op_tables_are_found_by_number_by_name_and_in_order),
+        cmocka_unit_test(dtype_has_bytes),
         cmocka_unit_test(op_fields_are_sane_and_named_once),
         cmocka_unit_test(op_strides_belong_to_an_array),
         cmocka_unit_test(op_args_cover_the_args_struct),

@@ -34,7 +34,7 @@ static struct kiln_plan plan_of(const struct kiln_deployment *d)
     struct kiln_plan plan = {0};
     struct kiln_error err = {0};
 
-    if (kiln_plan(d, &plan, &err) != KILN_OK) {
+    if (kiln_plan_make(d, &plan, &err) != KILN_OK) {
         fail_msg("plan failed: %s", err.message);
     }
     return plan;
@@ -49,7 +49,7 @@ static const struct kiln_plan_item *find(const struct kiln_plan *plan, enum kiln
             return &plan->items[i];
         }
     }
-    fail_msg("the plan has no such %s", kiln_op_info(op)->name);
+    fail_msg("the plan has no such %s", kiln_op_info_get(op)->name);
     return NULL;
 }
 
@@ -86,7 +86,7 @@ static int64_t field_value(const struct kiln_shape_field *field, const json_t *v
 
 static bool same_shape(const struct kiln_plan_item *item, const json_t *line)
 {
-    const struct kiln_op_info *info = kiln_op_info(item->op);
+    const struct kiln_op_info *info = kiln_op_info_get(item->op);
     const json_t *shape = json_object_get(line, "shape");
 
     if (strcmp(info->name, json_string_value(json_object_get(line, "op"))) != 0 ||
@@ -244,7 +244,7 @@ static bool follows_length(const struct kiln_plan_item *item, const char *field)
 static void assert_differs_by_length_only(const struct kiln_plan_item *a,
                                           const struct kiln_plan_item *b)
 {
-    const struct kiln_op_info *info = kiln_op_info(a->op);
+    const struct kiln_op_info *info = kiln_op_info_get(a->op);
 
     assert_int_equal(a->op, b->op);
     assert_int_equal(a->layers, b->layers);
@@ -564,7 +564,7 @@ static void plan_names_what_is_wrong(void **state)
         struct kiln_error err = {0};
 
         memcpy((char *)&d + bad->offset, &bad->value, sizeof(bad->value));
-        enum kiln_status status = kiln_plan(&d, &plan, &err);
+        enum kiln_status status = kiln_plan_make(&d, &plan, &err);
 
         if (status != KILN_E_ARGUMENT || strstr(err.message, bad->named) == NULL ||
             plan.n_items != 77) {
@@ -583,7 +583,7 @@ static void plan_names_a_negative_ratio_with_its_index(void **state)
     (void)state;
     d.compress_ratios[7] = -4;
 
-    assert_int_equal(kiln_plan(&d, &plan, &err), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_plan_make(&d, &plan, &err), KILN_E_ARGUMENT);
     assert_non_null(strstr(err.message, "compress_ratios[7] is -4"));
 }
 
@@ -599,7 +599,7 @@ static void plan_refuses_outputs_past_int64(void **state)
     d.dcp_world = 64;
     d.max_num_batched_tokens = INT32_MAX;
 
-    assert_int_equal(kiln_plan(&d, &plan, &err), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_plan_make(&d, &plan, &err), KILN_E_ARGUMENT);
     assert_non_null(strstr(err.message, "--max-num-batched-tokens is 2147483647"));
 }
 
@@ -627,7 +627,7 @@ static void plan_blames_a_long_context_for_long_rows(void **state)
     d.max_model_len = ((int64_t)INT32_MAX - 127) * 128;
     d.dcp_world = 64;
 
-    assert_int_equal(kiln_plan(&d, &plan, &err), KILN_E_ARGUMENT);
+    assert_int_equal(kiln_plan_make(&d, &plan, &err), KILN_E_ARGUMENT);
     assert_non_null(
         strstr(err.message, "--max-model-len is 274877890560: a combined row"));
 }

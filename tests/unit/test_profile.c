@@ -37,16 +37,16 @@ static void profiles_have_the_names_of_the_flag(void **state)
 
     (void)state;
     for (size_t i = 0; i < KI_COUNT_OF(profiles); i++) {
-        assert_string_equal(kiln_profile_info(profiles[i])->name, names[profiles[i]]);
+        assert_string_equal(kiln_profile_info_get(profiles[i])->name, names[profiles[i]]);
     }
     assert_null(names[KI_COUNT_OF(profiles)]);
-    assert_null(kiln_profile_info((enum kiln_profile)KI_COUNT_OF(profiles)));
-    assert_null(kiln_profile_info((enum kiln_profile) - 1));
+    assert_null(kiln_profile_info_get((enum kiln_profile)KI_COUNT_OF(profiles)));
+    assert_null(kiln_profile_info_get((enum kiln_profile) - 1));
 }
 
 static void profile_flashmla_is_as_documented(void **state)
 {
-    const struct kiln_profile_info *p = kiln_profile_info(KILN_PROFILE_FLASHMLA);
+    const struct kiln_profile_info *p = kiln_profile_info_get(KILN_PROFILE_FLASHMLA);
 
     (void)state;
     assert_int_equal(p->align, 128);
@@ -61,7 +61,7 @@ static void profile_flashmla_is_as_documented(void **state)
 
 static void profile_flashinfer_is_as_documented(void **state)
 {
-    const struct kiln_profile_info *p = kiln_profile_info(KILN_PROFILE_FLASHINFER);
+    const struct kiln_profile_info *p = kiln_profile_info_get(KILN_PROFILE_FLASHINFER);
 
     (void)state;
     assert_int_equal(p->align, 4);
@@ -298,7 +298,7 @@ static void a_narrow_view_of_a_wide_buffer_is_taken_field_5(void **state)
 
 static void a_consumer_of_contiguous_rows_refuses_a_narrow_view_field_5(void **state)
 {
-    struct kiln_profile_info strict = *kiln_profile_info(KILN_PROFILE_FLASHMLA);
+    struct kiln_profile_info strict = *kiln_profile_info_get(KILN_PROFILE_FLASHMLA);
     struct kiln_shape narrow = global_topk(512, 8192);
     struct kiln_shape packed = global_topk(512, 512);
     struct kiln_error err = {.message = ""};
@@ -360,7 +360,7 @@ static struct kiln_plan plan_of(const struct kiln_deployment *d)
     struct kiln_plan plan = {0};
     struct kiln_error err = {.message = ""};
 
-    if (kiln_plan(d, &plan, &err) != KILN_OK) {
+    if (kiln_plan_make(d, &plan, &err) != KILN_OK) {
         fail_msg("plan failed: %s", err.message);
     }
     return plan;
@@ -368,7 +368,7 @@ static struct kiln_plan plan_of(const struct kiln_deployment *d)
 
 static void assert_contiguous(const struct kiln_plan_item *item)
 {
-    const struct kiln_op_info *info = kiln_op_info(item->op);
+    const struct kiln_op_info *info = kiln_op_info_get(item->op);
 
     for (size_t i = 0; i < info->n_args; i++) {
         const struct kiln_arg *arg = &info->args[i];
@@ -429,7 +429,7 @@ static const struct kiln_plan_item *find(const struct kiln_plan *plan, enum kiln
             return &plan->items[i];
         }
     }
-    fail_msg("the plan has no %s", kiln_op_info(op)->name);
+    fail_msg("the plan has no %s", kiln_op_info_get(op)->name);
     return NULL;
 }
 
@@ -446,7 +446,7 @@ static void plan_aligns_combined_rows_as_the_profile_says(void **state)
         const struct kiln_combine_topk_swa_shape *shape =
             &find(&plan, KILN_OP_COMBINE_TOPK_SWA)->shape.combine_topk_swa;
 
-        assert_int_equal(shape->align, kiln_profile_info(profiles[i])->align);
+        assert_int_equal(shape->align, kiln_profile_info_get(profiles[i])->align);
         assert_int_equal(shape->combined_stride, columns[i]);
         kiln_plan_finish(&plan);
     }
@@ -517,7 +517,7 @@ static void plan_refuses_a_model_that_its_consumer_cannot_take_field_4(void **st
 
         d.index_topk = odd->index_topk;
         d.profile = odd->profile;
-        enum kiln_status status = kiln_plan(&d, &plan, &err);
+        enum kiln_status status = kiln_plan_make(&d, &plan, &err);
 
         if (status != (odd->refusal != NULL ? KILN_E_ARGUMENT : KILN_OK) ||
             (odd->refusal != NULL && strcmp(err.message, odd->refusal) != 0)) {

@@ -84,7 +84,7 @@ static struct kiln_plan plan_of(void)
     struct kiln_deployment d = fake_kiln_deployment();
     struct kiln_plan plan = {0};
 
-    assert_int_equal(kiln_plan(&d, &plan, NULL), KILN_OK);
+    assert_int_equal(kiln_plan_make(&d, &plan, NULL), KILN_OK);
     return plan;
 }
 

@@ -140,7 +140,7 @@ static void source_lines_are_those_of_the_template(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
-        const struct kiln_op_info *info = kiln_op_info(golden_shapes[i].op);
+        const struct kiln_op_info *info = kiln_op_info_get(golden_shapes[i].op);
         char line[96];
         char name[80];
         struct ki_text source;

@@ -14,19 +14,6 @@ enum { POISON = 0xA5 };
 /* A case that needs more is a mistake, and would take the machine down. */
 #define CALL_BYTES_MAX (UINT64_C(8) << 30)
 
-static size_t dtype_bytes(enum kiln_dtype dtype)
-{
-    switch (dtype) {
-    case KILN_U8:
-        return 1;
-    case KILN_I32:
-        return 4;
-    case KILN_I64:
-        return 8;
-    }
-    return 0;
-}
-
 const char *cli_dtype_name(enum kiln_dtype dtype)
 {
     switch (dtype) {
@@ -79,7 +66,7 @@ bool cli_call_init(struct cli_call *call, const struct kiln_op_info *info,
         if (!cli_arg_is_array(arg)) {
             continue;
         }
-        array->elem_bytes = dtype_bytes(arg->dtype);
+        array->elem_bytes = kiln_dtype_bytes(arg->dtype);
         array->width = arg->width != NULL ? arg->width(shape) : 1;
         array->stride =
             arg->stride_field >= 0 ? shape->fields[arg->stride_field] : array->width;

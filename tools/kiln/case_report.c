@@ -155,7 +155,7 @@ void cli_report_print_json(struct kiln_report *report)
     (void)printf("{\"found\": %" PRIu64 ", \"entries\": [", report->n_found);
     for (size_t i = 0; i < n; i++) {
         const struct kiln_report_entry *entry = &entries[i];
-        const struct kiln_op_info *info = kiln_op_info((enum kiln_op)entry->op);
+        const struct kiln_op_info *info = kiln_op_info_get((enum kiln_op)entry->op);
 
         (void)printf("%s{\"op\": \"%s\", \"row\": %" PRId32 ", \"column\": %" PRId32
                      ", \"reason\": \"%s\", \"value\": %" PRId64 "}",

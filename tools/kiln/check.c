@@ -47,7 +47,7 @@ static void on_missing(void *user, size_t i_request)
 {
     struct findings *findings = user;
     const struct kiln_request *request = &findings->requests[i_request];
-    const struct kiln_op_info *info = kiln_op_info(request->op);
+    const struct kiln_op_info *info = kiln_op_info_get(request->op);
     char shape[512];
 
     findings->n_missing++;
@@ -97,6 +97,7 @@ static int check_plan(const char *const *dirs, size_t n_dirs,
     if (kiln_store_check(&query, &n_missing, &err) != KILN_OK) {
         status = cli_report("", &err, false);
     } else {
+        cli_print_unsupported(&manifest->plan);
         (void)printf("%zu kernels planned, %zu missing\n", n, n_missing);
     }
     free(requests);

@@ -246,8 +246,8 @@ int cli_cpu_try(struct cli_cpu *cpu, struct cli_call *call, int way, const char 
         cli_call_set_report(call, nowhere); /* which no other kernel reads */
     }
     add_arrays(&launch, call, way);
-    if (kiln_geometry(call->info->op, &call->shape, call->args, gpu_sizes[seed % 4],
-                      &geometry, &err) != KILN_OK) {
+    if (kiln_geometry_make(call->info->op, &call->shape, call->args, gpu_sizes[seed % 4],
+                           &geometry, &err) != KILN_OK) {
         return cli_report(prefix, &err, false);
     }
     if (geometry.grid_x == 0 || geometry.grid_y == 0) {

@@ -7,6 +7,7 @@
 
 #include "deployment_flags.h"
 #include "report.h"
+#include "shape_text.h"
 #include "text_file.h"
 
 static int64_t *at(struct kiln_deployment *numbers,
@@ -129,7 +130,7 @@ static int read_model(const struct cli_deployment_flags *d, struct kiln_manifest
     if (kiln_deployment_from_config(text, size, d->model, &out->deployment, &err) !=
         KILN_OK) {
         status = cli_report_file(d->model, &err);
-    } else if (kiln_plan(&out->deployment, &out->plan, &err) != KILN_OK) {
+    } else if (kiln_plan_make(&out->deployment, &out->plan, &err) != KILN_OK) {
         status = cli_report("", &err, true);
     }
     free(text);
@@ -234,7 +235,7 @@ int cli_make_requests(const struct kiln_manifest *manifest, struct kiln_request 
         for (size_t i = 0; i < plan->n_items; i++) {
             const struct kiln_plan_item *item = &plan->items[i];
 
-            if (!kiln_op_info(item->op)->supported) {
+            if (!kiln_op_info_get(item->op)->supported) {
                 continue;
             }
             requests[n].op = item->op;
@@ -245,4 +246,23 @@ int cli_make_requests(const struct kiln_manifest *manifest, struct kiln_request 
     *out = requests;
     *out_n = n;
     return CLI_DONE;
+}
+
+void cli_print_unsupported(const struct kiln_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_items; i++) {
+        const struct kiln_plan_item *item = &plan->items[i];
+        const struct kiln_op_info *info = kiln_op_info_get(item->op);
+        char shape[512] = "";
+
+        if (info->supported) {
+            continue;
+        }
+        if (item->n_segments == 0) {
+            cli_shape_words(info, &item->shape, shape, sizeof shape);
+        } else {
+            cli_append(shape, sizeof shape, "%zu segments", item->n_segments);
+        }
+        (void)printf("unsupported  %s  %s  (not in this kiln yet)\n", info->name, shape);
+    }
 }

@@ -36,6 +36,9 @@ int cli_read_targeted_deployment(const struct cli_deployment_flags *d,
 int cli_make_requests(const struct kiln_manifest *manifest, struct kiln_request **out,
                       size_t *out_n);
 
+/* A line for each item of the plan of which cli_make_requests makes none. */
+void cli_print_unsupported(const struct kiln_plan *plan);
+
 /* What --help of plan, warm and check says of them. */
 #define CLI_DEPLOYMENT_HELP                                                              \
     "  --model FILE                 the model's config.json\n"                           \

@@ -24,13 +24,13 @@ static void print_json_shape(const struct kiln_plan *plan,
                              const struct kiln_plan_item *item)
 {
     if (item->n_segments == 0) {
-        cli_print_shape_json(kiln_op_info(item->op), &item->shape);
+        cli_print_shape_json(kiln_op_info_get(item->op), &item->shape);
         return;
     }
     (void)fputs("{\"segments\": [", stdout);
     for (size_t i = 0; i < item->n_segments; i++) {
         const struct kiln_plan_item *segment = &plan->segments[item->first_segment + i];
-        const struct kiln_op_info *info = kiln_op_info(segment->op);
+        const struct kiln_op_info *info = kiln_op_info_get(segment->op);
 
         (void)printf("%s{\"op\": \"%s\", \"shape\": ", i == 0 ? "" : ", ", info->name);
         cli_print_shape_json(info, &segment->shape);
@@ -43,7 +43,7 @@ static void print_json(const struct kiln_plan *plan)
 {
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct kiln_plan_item *item = &plan->items[i];
-        const struct kiln_op_info *info = kiln_op_info(item->op);
+        const struct kiln_op_info *info = kiln_op_info_get(item->op);
 
         (void)printf("{\"op\": \"%s\", \"shape\": ", info->name);
         print_json_shape(plan, item);
@@ -62,7 +62,7 @@ static void print_table(const struct kiln_plan *plan, int64_t total_bytes)
     (void)printf("%-20s %6s %8s %10s  shape\n", "op", "layers", "rows", "MiB");
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct kiln_plan_item *item = &plan->items[i];
-        const struct kiln_op_info *info = kiln_op_info(item->op);
+        const struct kiln_op_info *info = kiln_op_info_get(item->op);
         char shape[512] = "";
 
         if (item->n_segments > 0) {
@@ -85,7 +85,7 @@ static int show_table(const struct kiln_manifest *manifest)
     struct kiln_layout layout;
     struct kiln_error err;
 
-    if (kiln_layout(&manifest->deployment, &layout, &err) != KILN_OK) {
+    if (kiln_layout_make(&manifest->deployment, &layout, &err) != KILN_OK) {
         return cli_report("plan", &err, false);
     }
     print_table(&manifest->plan, layout.total_bytes);

@@ -34,7 +34,7 @@ static void on_progress(void *user, size_t i_request, enum kiln_warm_result resu
 {
     struct progress *p = user;
     const struct kiln_request *request = &p->requests[i_request];
-    const struct kiln_op_info *info = kiln_op_info(request->op);
+    const struct kiln_op_info *info = kiln_op_info_get(request->op);
     char shape[512];
 
     p->n_done++;
@@ -51,25 +51,6 @@ static void on_progress(void *user, size_t i_request, enum kiln_warm_result resu
                      info->name, shape, build_ms);
     } else if (!p->is_terminal) {
         (void)printf("cached    %s  %s  %s\n", request->target, info->name, shape);
-    }
-}
-
-static void print_unsupported(const struct kiln_plan *plan)
-{
-    for (size_t i = 0; i < plan->n_items; i++) {
-        const struct kiln_plan_item *item = &plan->items[i];
-        const struct kiln_op_info *info = kiln_op_info(item->op);
-        char shape[512] = "";
-
-        if (info->supported) {
-            continue;
-        }
-        if (item->n_segments == 0) {
-            cli_shape_words(info, &item->shape, shape, sizeof shape);
-        } else {
-            cli_append(shape, sizeof shape, "%zu segments", item->n_segments);
-        }
-        (void)printf("unsupported  %s  %s  (not in this kiln yet)\n", info->name, shape);
     }
 }
 
@@ -114,7 +95,7 @@ static int warm_manifest(const struct kiln_manifest *manifest, const char *cache
         status = cli_report("warm", &err, false);
         goto out;
     }
-    print_unsupported(&manifest->plan);
+    cli_print_unsupported(&manifest->plan);
     status = warm_requests(kiln, requests, n, warm_options);
 out:
     kiln_destroy(&kiln);
