@@ -62,6 +62,7 @@ struct grid_t {
     fibre_t *running; /* nullptr: the scheduler */
     fibre_t *ready[kThreadsMax];
     unsigned n_ready, n_live, n_threads;
+    unsigned n_made; /* fibres, of kThreadsMax */
     uint32_t block, epoch;
     uint32_t warp_turns[kThreadsMax];
     objects_t *objects;
@@ -381,34 +382,35 @@ void run_block(unsigned index)
     end_block();
 }
 
-/* Touching the gap between two stacks is a fault. */
-void make_stacks(unsigned n_threads)
+constexpr size_t kStackStep = kStackBytes + kGapBytes;
+
+void make_grid()
 {
-    const size_t one = kStackBytes + kGapBytes;
-    void *memory = mmap(nullptr, one * n_threads, PROT_READ | PROT_WRITE,
+    const size_t bytes = kStackStep * kThreadsMax;
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        fail(nullptr, "no memory for %u threads", n_threads);
+        fail(nullptr, "no memory for %u threads", kThreadsMax);
     }
+    grid = static_cast<grid_t *>(calloc(1, sizeof *grid));
+    grid->fibres = static_cast<fibre_t *>(calloc(kThreadsMax, sizeof *grid->fibres));
     grid->stacks = static_cast<unsigned char *>(memory);
-    grid->stacks_bytes = one * n_threads;
-    for (unsigned i = 0; i < n_threads; i++) {
-        unsigned char *stack = grid->stacks + one * i + kGapBytes;
-        fibre_t *fibre = &grid->fibres[i];
-        mprotect(stack - kGapBytes, kGapBytes, PROT_NONE);
+    grid->stacks_bytes = bytes;
+}
+
+/* Those that no launch had before. Touching the gap between two stacks is a fault. */
+void make_fibres(unsigned n_threads)
+{
+    for (; grid->n_made < n_threads; grid->n_made++) {
+        unsigned char *gap = grid->stacks + kStackStep * grid->n_made;
+        unsigned char *stack = gap + kGapBytes;
+        fibre_t *fibre = &grid->fibres[grid->n_made];
+        mprotect(gap, kGapBytes, PROT_NONE);
         fibre->sp = first_switch(stack, kStackBytes, fibre_main);
         fibre->stack.bottom = stack;
         fibre->stack.bytes = kStackBytes;
         fibre->stack_low = stack + kStackBytes;
     }
-}
-
-void make_grid(unsigned n_threads)
-{
-    grid = static_cast<grid_t *>(calloc(1, sizeof *grid));
-    grid->fibres = static_cast<fibre_t *>(calloc(n_threads, sizeof *grid->fibres));
-    grid->n_threads = n_threads;
-    make_stacks(n_threads);
 }
 
 uint32_t common_divisor(uint32_t a, uint32_t b)
@@ -430,12 +432,10 @@ uint32_t random_t::below(uint32_t n)
 void run_grid(const launch_t &launch)
 {
     if (grid == nullptr) {
-        make_grid(launch.threads);
+        make_grid();
     }
-    if (launch.threads != grid->n_threads) {
-        fail(nullptr, "blocks of %u threads, after blocks of %u", launch.threads,
-             grid->n_threads);
-    }
+    make_fibres(launch.threads);
+    grid->n_threads = launch.threads;
     blockDim = {launch.threads, 1, 1};
     gridDim = {launch.grid_x, launch.grid_y, 1};
     grid->args = launch.args;

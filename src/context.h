@@ -36,12 +36,11 @@ struct kiln {
     int64_t build_timeout_ms;
     int64_t retry_ms;
     bool allow_group_writable;
+    bool no_disk;
     kiln_event_fn event_fn; /* NULL: none */
     void *event_user;
     uint32_t variant; /* of all its kernels: bits of enum kiln_variant */
     pid_t pid;        /* of the creating process: another one is a child after fork */
-
-    _Atomic int seal_mode; /* enum kiln_seal_mode; the table itself refuses */
 
     struct ki_store store;
     struct ki_table table;

@@ -177,7 +177,10 @@ static void look_at_cache(struct kiln *kiln, const struct hand *hand)
 {
     const struct ki_paths *paths = &kiln->paths;
 
-    if (paths->cache_dir == NULL) {
+    if (kiln->no_disk) {
+        tell(hand, "cache", KILN_FINDING_NOTE, NULL,
+             "no cache folders, as the options say: every start compiles anew");
+    } else if (paths->cache_dir == NULL) {
         char text[KILN_MESSAGE_BYTES + 64];
 
         snprintf(text, sizeof text,

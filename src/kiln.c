@@ -115,6 +115,7 @@ enum kiln_status kiln_create(const struct kiln_options *given, struct kiln **out
         or_default(options.build_timeout_ms, DEFAULT_BUILD_TIMEOUT_MS);
     kiln->retry_ms = or_default(options.retry_ms, DEFAULT_RETRY_MS);
     kiln->allow_group_writable = options.allow_group_writable;
+    kiln->no_disk = options.no_disk;
     kiln->variant = options.checked ? KILN_VARIANT_CHECKED : 0;
     kiln->event_fn = options.event_fn;
     kiln->event_user = options.event_user;
@@ -371,7 +372,7 @@ void kiln_kernel_get_info(const struct kiln_kernel *kernel, struct kiln_kernel_i
     }
     *out = (struct kiln_kernel_info){
         .op = kernel->op->info.op,
-        .threads = kernel->threads,
+        .threads = kernel->op->threads(&kernel->shape),
         .registers = kernel->module.registers,
         .smem_bytes = kernel->module.smem_bytes,
         .local_bytes = kernel->module.local_bytes,

@@ -48,14 +48,15 @@ static enum kiln_status check_memory(const struct kiln_buffer *buffer,
     return KILN_OK;
 }
 
+/* By distances, as an end may lie past the last address. */
 static bool overlap(const struct kiln_buffer *a, const struct kiln_buffer *b)
 {
     const uintptr_t begin_a = (uintptr_t)a->address;
     const uintptr_t begin_b = (uintptr_t)b->address;
 
     return a->address != NULL && b->address != NULL &&
-           begin_a < begin_b + (uintptr_t)b->bytes &&
-           begin_b < begin_a + (uintptr_t)a->bytes;
+           (begin_b - begin_a < (uintptr_t)a->bytes ||
+            begin_a - begin_b < (uintptr_t)b->bytes);
 }
 
 static enum kiln_status check_overlap(const struct kiln_layout *layout,
@@ -125,30 +126,7 @@ static enum kiln_status allocate(struct kiln_launcher *launcher, struct kiln_err
     return KILN_OK;
 }
 
-/* The load of a kernel that is ready in another context, finished in this one. */
-static enum kiln_status load_here(struct kiln_launcher *launcher,
-                                  const struct kiln_kernel *kernel,
-                                  const struct ki_device *device, struct kiln_error *err)
-{
-    static const char what[] = "not loaded in this context, and the kiln is sealed";
-    struct kiln *kiln = launcher->kiln;
-    struct ki_ident ident;
-
-    if (kernel->device.context == device->context) {
-        return KILN_OK;
-    }
-    ki_ident_init(&ident, kernel->op->info.op, &kernel->shape);
-    ident.target = kernel->target;
-    ident.variant = kernel->variant;
-    if (kiln_seal_get(kiln) == KILN_SEAL_ERROR) {
-        return ki_seal_refuse(kiln, &ident, what, err);
-    }
-    ki_seal_warn(kiln, &ident, what);
-    return ki_module_load_here(&kiln->driver, device, &kernel->module,
-                               kernel->op->info.name, err);
-}
-
-/* Each kernel ready, and its load finished in this context too. */
+/* Each kernel ready in this context. */
 static enum kiln_status prepare_all(struct kiln_launcher *launcher,
                                     struct CUstream_st *stream, struct kiln_error *err)
 {
@@ -161,10 +139,9 @@ static enum kiln_status prepare_all(struct kiln_launcher *launcher,
 
         KI_TRY(
             kiln_prepare(kiln, planned->op, &planned->shape, stream, &slot->kernel, err));
-        KI_TRY(ki_current_device(kiln, &device, err));
-        launcher->context = device.context;
-        KI_TRY(load_here(launcher, slot->kernel, &device, err));
     }
+    KI_TRY(ki_current_device(kiln, &device, err));
+    launcher->context = device.context;
     return KILN_OK;
 }
 

@@ -65,7 +65,7 @@ enum kiln_status kiln_geometry_make(enum kiln_op op, const struct kiln_shape *sh
     KI_TRY(ki_op_check(op, shape, err));
     KI_TRY(ki_op_check_args(found, shape, args, err));
     grid = found->grid(shape, args, n_sms);
-    *out = (struct kiln_geometry){grid.x, grid.y, (uint32_t)found->threads(shape)};
+    *out = (struct kiln_geometry){grid.x, grid.y, grid.threads};
     return KILN_OK;
 }
 

@@ -182,7 +182,6 @@ static void adopt(struct kiln *kiln, struct ki_table_entry *entry, struct ki_cub
     kernel->shape = entry->ident.shape;
     kernel->target = entry->ident.target;
     kernel->variant = entry->ident.variant;
-    kernel->threads = kernel->op->threads(&kernel->shape);
     kernel->nvrtc_major = cubin->nvrtc_major;
     kernel->nvrtc_minor = cubin->nvrtc_minor;
     kernel->from_cache = built->from_cache;
@@ -371,17 +370,38 @@ static enum kiln_status advance(struct kiln *kiln, struct ki_table_entry *entry,
     return KILN_OK;
 }
 
+/* The load of a kernel that is ready in another context, finished in this one. */
+static enum kiln_status load_here(struct kiln *kiln, struct ki_table_entry *entry,
+                                  const struct ki_device *device, struct kiln_error *err)
+{
+    static const char what[] = "not loaded in this context, and the kiln is sealed";
+    enum ki_claim claim = ki_table_claim_here(&kiln->table, entry, device->context);
+    enum kiln_status status;
+
+    if (claim == KI_CLAIM_SEALED) {
+        return ki_seal_refuse(kiln, &entry->ident, what, err);
+    }
+    if (claim == KI_CLAIM_DONE) {
+        return KILN_OK;
+    }
+    ki_seal_warn(kiln, &entry->ident, what);
+    status = ki_module_load_here(&kiln->driver, device, &entry->kernel.module,
+                                 entry->kernel.op->info.name, err);
+    ki_table_end_here(&kiln->table, entry, device->context, status == KILN_OK);
+    return status;
+}
+
 enum kiln_status ki_prepare(struct kiln *kiln, const struct ki_ident *ident,
                             const struct ki_device *device,
                             const struct kiln_kernel **out, struct kiln_error *err)
 {
     static const char what[] = "not loaded, and the kiln is sealed";
     const struct kiln_kernel *ready = NULL;
+    struct ki_table_entry *entry = NULL;
     bool is_told = false;
 
     KI_TRY(ki_op_check((enum kiln_op)ident->op, &ident->shape, err));
     while (ready == NULL) {
-        struct ki_table_entry *entry;
         enum ki_claim claim;
 
         KI_TRY(ki_table_claim(&kiln->table, ident, KI_ENTRY_READY, kiln->build_timeout_ms,
@@ -395,6 +415,7 @@ enum kiln_status ki_prepare(struct kiln *kiln, const struct ki_ident *ident,
         }
         KI_TRY(advance(kiln, entry, claim, device, &ready, err));
     }
+    KI_TRY(load_here(kiln, entry, device, err));
     *out = ready;
     return KILN_OK;
 }

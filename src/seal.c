@@ -71,6 +71,10 @@ void ki_seal_warn(struct kiln *kiln, const struct ki_ident *ident, const char *w
 static enum kiln_status check_plan(const struct kiln *kiln, const struct kiln_plan *plan,
                                    struct kiln_error *err)
 {
+    if (plan->n_items == 0) {
+        return ki_fail(err, KILN_E_ARGUMENT,
+                       "plan has no items: expected one that kiln_plan filled");
+    }
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct kiln_plan_item *item = &plan->items[i];
         struct ki_ident ident;
@@ -109,9 +113,8 @@ enum kiln_status kiln_seal(struct kiln *kiln, enum kiln_seal_mode mode,
     if (plan != NULL) {
         KI_TRY(check_plan(kiln, plan, err));
     }
-    KI_TRY(ki_table_seal(&kiln->table, mode == KILN_SEAL_ERROR, kiln->build_timeout_ms,
-                         err));
-    atomic_store(&kiln->seal_mode, (int)mode);
+    _Static_assert((int)KI_SEALED == (int)KILN_SEAL_ERROR, "one set of values");
+    KI_TRY(ki_table_seal(&kiln->table, (int)mode, kiln->build_timeout_ms, err));
     if (out_digest != NULL) {
         memcpy(out_digest, plan->digest, sizeof plan->digest);
     }
@@ -120,6 +123,6 @@ enum kiln_status kiln_seal(struct kiln *kiln, enum kiln_seal_mode mode,
 
 enum kiln_seal_mode kiln_seal_get(const struct kiln *kiln)
 {
-    return kiln != NULL ? (enum kiln_seal_mode)atomic_load(&kiln->seal_mode)
+    return kiln != NULL ? (enum kiln_seal_mode)atomic_load(&kiln->table.seal)
                         : KILN_SEAL_OFF;
 }

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "kernels" / "templates"
 EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.txt"
 CASE_FOLDERS = (ROOT / "tests" / "mutation" / "cases", ROOT / "tests" / "cases")
-MAX_CASE_BYTES = 1 << 17  # larger ones say nothing new, slowly
+MAX_CASE_BYTES = 1 << 18  # larger ones say nothing new, slowly
 # Of processor time for each process, compilers included: a mutant may have no end.
 LIMIT_S = 4
 NAME_FIELDS = ("file", "in", "line", "change")  # of an entry, as Mutant.name has them

@@ -171,8 +171,8 @@ KILN_API KILN_MUST_USE enum kiln_status kiln_build(struct kiln *kiln, enum kiln_
                                                    struct kiln_error *err);
 
 /**
- * Build if missing, then load: afterwards a launch has nothing left to do. Start-up only
- * (Caveats).
+ * Build if missing, then load: afterwards a launch in the current context has nothing left
+ * to do; another context of the device wants a prepare of its own. Start-up only (Caveats).
  *
  * @param stream asked whether it captures, nothing else; may be NULL
  * @param out interned: the same key gives the same pointer, borrowed until kiln_destroy
@@ -283,7 +283,7 @@ KILN_API void kiln_get_stats(const struct kiln *kiln, struct kiln_stats *out);
 struct kiln_kernel_info {
     enum kiln_op op;
     char target[16];     /* "sm_90" */
-    int32_t threads;     /* of a block */
+    int32_t threads;     /* of the largest block */
     int32_t registers;   /* per thread */
     int32_t smem_bytes;  /* static shared memory of a block */
     int32_t local_bytes; /* local memory per thread */

@@ -26,6 +26,7 @@ enum kiln_seal_mode {
  * kiln_launcher_create that finds a kernel not built, or not loaded where it wants that;
  * calls that find all done go on as before. Launches and kiln_find never look at it.
  * Builds and loads under way are waited for, so that after KILN_SEAL_ERROR none is left.
+ * Of threads that set it at once, the last one whose call is done has its mode.
  *
  * @param plan NULL, or one whose every supported kernel must be ready: if one is not, the
  *        seal stays as it was

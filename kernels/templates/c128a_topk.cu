@@ -14,7 +14,7 @@
 //      prefill_local[num_tokens - num_decode_tokens, kCapacity]. int32 but where said.
 //
 // A row belongs to one warp of each block in x, kThreads / 32 rows a block. The blocks of
-// one x deal its rows' columns out among them in slices of 128, so that few rows still
+// one x deal its rows' columns out among them in pieces of 256, so that few rows still
 // fill the GPU and neither grid nor code depends on how many columns are active. With
 // kDcpWorld > 1 a decode row is made of its rank's records alone, and a warp counts the
 // usable ones before its slices itself: reading the pages again is cheaper than waiting
@@ -27,7 +27,7 @@ constexpr int kTableWidth = 4096;   // pages of a request
 constexpr int kTableStride = 4096;  // elements between rows of block_table
 constexpr int kDcpWorld = 1;        // ranks that share the cache
 constexpr int kDcpInterleave = 1;   // consecutive ids of one rank
-constexpr int kThreads = 256;       // threads of a block
+constexpr int kThreads = 128;       // threads of a block
 #endif
 
 static_assert(kCompressRatio >= 1 && kCapacity >= 1,
@@ -47,6 +47,7 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 #include "common/launch_order.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
+#include "common/record_row.cuh"
 #include "common/records.cuh"
 #include "common/report.cuh"
 
@@ -68,50 +69,6 @@ struct args_t {
 };
 
 constexpr unsigned kRows = kThreads / kWarp;
-
-// A lane's entries of a slice: column j < n holds record j, its slot (kPaged) or just its
-// number. A page that neighbours share is looked up once.
-template <bool kWide, bool kPaged>
-__device__ inline int_quad_t entries_of(unsigned slice, unsigned n, const int *pages)
-{
-    int_quad_t quad;
-    int page = -1;
-#pragma unroll
-    for (unsigned i = 0; i < kQuad; i++) {
-        const unsigned record = column_of<kWide>(slice, i);
-        const unsigned offset = record % kBlockSize;
-        int entry = static_cast<int>(record);
-        if constexpr (kPaged) {
-            if (record < n && (!kWide || i == 0 || offset == 0)) {
-                page = __ldg(pages + record / kBlockSize);
-            }
-            entry = slot_in_page<kBlockSize>(page, offset);
-        }
-        quad.at[i] = record < n ? entry : -1;
-    }
-    return quad;
-}
-
-template <bool kWide, bool kPaged>
-__device__ inline void write_slices(int *row, unsigned width, unsigned n,
-                                    const int *pages)
-{
-    const unsigned slices = div_up(width, kSlice);
-#pragma unroll 4 // look-ups of several slices in flight
-    for (unsigned slice = blockIdx.y; slice < slices; slice += gridDim.y) {
-        store_quad<kWide>(row, slice, width, entries_of<kWide, kPaged>(slice, n, pages));
-    }
-}
-
-template <bool kPaged>
-__device__ inline void write_row(int *row, unsigned width, unsigned n, const int *pages)
-{
-    if (takes_quads(row)) {
-        write_slices<true, kPaged>(row, width, n, pages);
-    } else {
-        write_slices<false, kPaged>(row, width, n, pages);
-    }
-}
 
 // How many of the records [begin, end) have a usable page, by a warp.
 template <bool kWide>
@@ -266,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long position = args.positions[row];
     const int request = args.token_to_req[row];
     const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
-    const bool stored = !masks || args.slot_mapping[row] >= 0;
+    const long long raw_slot = masks ? args.slot_mapping[row] : 0;
 
     const int width = clamp(active_width, 0, kCapacity);
     const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
@@ -280,9 +237,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     } else {
         const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
         const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
-        const unsigned length = write_decode_row(
-            args.decode_slots + static_cast<long long>(row) * kCapacity, width,
-            known && stored ? paged : 0, args.block_table + table_row * kTableStride);
+        const unsigned length =
+            write_decode_row(args.decode_slots + static_cast<long long>(row) * kCapacity,
+                             width, known && raw_slot >= 0 ? paged : 0,
+                             args.block_table + table_row * kTableStride);
         if (blockIdx.y == 0 && lane_of_thread() == 0) {
             args.decode_lens[row] = static_cast<int>(length);
         }

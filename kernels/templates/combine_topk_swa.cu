@@ -41,6 +41,7 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
+#include "common/load.cuh"
 #include "common/quad.cuh"
 #include "common/records.cuh"
 #include "common/report.cuh"
@@ -70,6 +71,43 @@ static_assert(kWidth <= kCombinedStride,
 
 constexpr unsigned kRows = kThreads / kWarp;
 
+// What a row's window is made of; of the requests that may have its token, a lane has one.
+struct inputs_t {
+    int workspace_rows;
+    int swa_base;
+    int left;
+    int right;
+    int origin; // the launch's first token
+    unsigned request;
+    int begin;
+    int end;
+    int seq_len;
+    int gather_len;
+};
+
+// All of it is under way before any of it is looked at, but for the search where there
+// are more requests than lanes.
+__device__ inline inputs_t load_inputs(const args_t &args, unsigned row)
+{
+    inputs_t in = {};
+    in.origin = load_if(args.num_requests > 0, args.query_start_loc, 0, 0);
+    in.request = lane_of_thread();
+    if (args.num_requests > static_cast<int>(kWarp)) {
+        in.request += narrow_requests(args.query_start_loc, args.num_requests,
+                                      static_cast<long long>(in.origin) + row);
+    }
+    const bool given = in.request < static_cast<unsigned>(args.num_requests);
+    in.begin = load_if(given, args.query_start_loc, in.request, 0);
+    in.end = load_if(given, args.query_start_loc, in.request + 1LL, 0);
+    in.seq_len = load_if(given, args.seq_lens, in.request, 0);
+    in.gather_len = load_if(given, args.gather_lens, in.request, 0);
+    in.left = visible_at<kImageWidth>(args.left_visible, row);
+    in.right = visible_at<kImageWidth>(args.right_visible, row);
+    in.workspace_rows = read_count(args.workspace_rows, 0);
+    in.swa_base = read_count(args.swa_base, 0);
+    return in;
+}
+
 // A row's token: the request that has it, and its position there, -1 if there is none.
 struct token_t {
     long long position;
@@ -78,82 +116,55 @@ struct token_t {
     int gather_len;
 };
 
-// By a warp: a lane for each request that it may be; the one that has the token tells
-// all.
-__device__ inline token_t token_of(const args_t &args, unsigned row)
+// By a warp: the lane whose request has the token tells all.
+__device__ inline token_t token_of(const inputs_t &in, unsigned row)
 {
-    const int origin = args.num_requests > 0 ? args.query_start_loc[0] : 0;
-    const long long token = static_cast<long long>(origin) + row;
-    const int first = narrow_requests(args.query_start_loc, args.num_requests, token);
-    const long long request = static_cast<long long>(first) + lane_of_thread();
-    int begin = 0;
-    int end = 0;
-    int seq_len = 0;
-    int gather_len = 0;
-    if (request < args.num_requests) {
-        begin = args.query_start_loc[request];
-        end = args.query_start_loc[request + 1];
-        seq_len = args.seq_lens[request];
-        gather_len = args.gather_lens[request];
-    }
-    const unsigned has = __ballot_sync(kWholeWarp, begin <= token && token < end);
-    if (has == 0) {
-        return {-1, 0, 0, 0};
-    }
-    const int lane = __ffs(has) - 1;
-    end = __shfl_sync(kWholeWarp, end, lane);
-    seq_len = __shfl_sync(kWholeWarp, seq_len, lane);
-    gather_len = __shfl_sync(kWholeWarp, gather_len, lane);
-    return {seq_len - (end - token), static_cast<unsigned>(first + lane), seq_len,
-            gather_len};
+    const long long token = static_cast<long long>(in.origin) + row;
+    const unsigned has = __ballot_sync(kWholeWarp, in.begin <= token && token < in.end);
+    const int lane = __ffs(has) - 1; // none: what the last lane tells is not looked at
+    const int end = __shfl_sync(kWholeWarp, in.end, lane);
+    const int seq_len = __shfl_sync(kWholeWarp, in.seq_len, lane);
+    const int gather_len = __shfl_sync(kWholeWarp, in.gather_len, lane);
+    const unsigned request = in.request - lane_of_thread() + lane;
+    const long long position = position_of(token, end, seq_len);
+    return {has == 0 ? -1 : position, request, seq_len, gather_len};
 }
 
-// What the columns of a row hold: a pick below n_picks, a gathered token in
-// [gathered_begin, gathered_end), else nothing, which below length is an entry that
-// cannot be mapped.
+// What the columns of a row hold: a pick below n_picks, the n_gathered tokens from
+// gathered_begin on, else nothing, which below length is an entry that cannot be mapped.
 struct parts_t {
     unsigned n_picks;
     unsigned gathered_begin;
-    unsigned gathered_end;
+    unsigned n_gathered;
     unsigned length;
     unsigned n_records;     // a pick is below it
     unsigned record_base;   // the workspace row of record 0
     unsigned gathered_base; // add a column: the workspace row of its gathered token
 };
 
-__device__ inline parts_t parts_of(const args_t &args, unsigned row)
+__device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
+                                   long long n_picks)
 {
-    const int workspace_rows = read_count(args.workspace_rows, 0);
-    const int swa_base = read_count(args.swa_base, 0);
-    const token_t token = token_of(args, row);
     if (token.position < 0) {
         return {};
     }
-    long long left = 0;
-    long long right = 0;
-    if (kImageWidth > 0 && args.left_visible != nullptr) {
-        left = greatest(args.left_visible[row], 0);
-        right = greatest(args.right_visible[row], 0);
-    }
-    const long long reach = kWindow - 1 + greatest<long long>(left - (kWindow - 1), 0);
-    const long long start = greatest<long long>(token.position - reach, 0);
-    const long long stop = least<long long>(token.position + right + 1, token.seq_len);
-    const long long n_window = least<long long>(stop - start, kWindow + kImageWidth);
-    const long long n_picks = complete_records<kCompressRatio>(token.position, kTopk);
-    const long long length = n_picks + n_window;
+    const range_t window =
+        window_of<kWindow, kImageWidth>(token.position, token.seq_len, in.left, in.right);
+    const long long length = n_picks + window.end - window.start;
     // The column of the first gathered token, were the window to reach so far.
-    const long long first = n_picks + token.seq_len - token.gather_len - start;
-    const long long last = first + token.gather_len;
-    const unsigned record_base = static_cast<unsigned>(workspace_rows) * token.request;
+    const long long first = n_picks + token.seq_len - token.gather_len - window.start;
+    const long long begin = clamp(first, n_picks, length);
+    const long long end = clamp(first + token.gather_len, n_picks, length);
+    const unsigned base = static_cast<unsigned>(in.workspace_rows) * token.request;
     parts_t parts;
     parts.n_picks = static_cast<unsigned>(n_picks);
-    parts.gathered_begin = static_cast<unsigned>(clamp(first, n_picks, length));
-    parts.gathered_end = static_cast<unsigned>(clamp(last, n_picks, length));
+    parts.gathered_begin = static_cast<unsigned>(begin);
+    parts.n_gathered = static_cast<unsigned>(greatest(end - begin, 0LL));
     parts.length = static_cast<unsigned>(length);
-    parts.n_records = static_cast<unsigned>(greatest(swa_base, 0));
-    parts.record_base = record_base;
+    parts.n_records = static_cast<unsigned>(greatest(in.swa_base, 0));
+    parts.record_base = base;
     parts.gathered_base =
-        record_base + static_cast<unsigned>(swa_base) - static_cast<unsigned>(first);
+        base + static_cast<unsigned>(in.swa_base) - static_cast<unsigned>(first);
     return parts;
 }
 
@@ -168,52 +179,75 @@ constexpr unsigned kBatch = div_up(kSlices, div_up(kSlices, kBatchMax));
 // cost bandwidth.
 constexpr int kFewRows = 4096;
 
-template <bool kWide>
+// Whole quads; the other columns of a quad that reaches past n are read in vain.
 __device__ inline void load_picks(const int *picks, unsigned slice, unsigned n,
                                   int_quad_t (&quads)[kBatch])
 {
 #pragma unroll // the batch lives in registers
     for (unsigned i = 0; i < kBatch; i++) {
-        if (column_of<kWide>(slice + i, 0) < n) {
-            quads[i] = load_quad<kWide>(picks, slice + i, kTopk);
+        const unsigned first = column_of<true>(slice + i, 0);
+        if (static_cast<int>(first) < kTopk && first < n) {
+            quads[i] = load_whole_quad(picks + first);
         }
     }
 }
 
 __device__ inline int entry_of(const parts_t &parts, unsigned column, int pick)
 {
-    if (column < parts.n_picks) {
-        const unsigned record = static_cast<unsigned>(pick);
-        return record < parts.n_records ? static_cast<int>(parts.record_base + record)
-                                        : -1;
-    }
-    const bool gathered = column >= parts.gathered_begin && column < parts.gathered_end;
-    return gathered ? static_cast<int>(parts.gathered_base + column) : -1;
+    const unsigned record = static_cast<unsigned>(pick);
+    const bool mapped = column < parts.n_picks && record < parts.n_records;
+    const int entry = mapped ? static_cast<int>(parts.record_base + record) : -1;
+    const bool gathered = column - parts.gathered_begin < parts.n_gathered;
+    return gathered ? static_cast<int>(parts.gathered_base + column) : entry;
 }
 
-template <bool kWide>
+__device__ inline void store_entries(int *combined, unsigned slice, const parts_t &parts,
+                                     int_quad_t (&quads)[kBatch])
+{
+#pragma unroll
+    for (unsigned i = 0; i < kBatch; i++) {
+        const unsigned first = column_of<true>(slice + i, 0);
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            quads[i].at[j] = entry_of(parts, first + j, quads[i].at[j]);
+        }
+        if (first / kQuad < kWidth / kQuad) {
+            store_whole_quad(combined + first, quads[i]);
+        }
+    }
+}
+
+// Picks are asked for as soon as they can be; the rest is worked out while they come.
 __device__ inline void combine_row(const args_t &args, unsigned row, const int *picks,
                                    int *combined)
 {
     const bool few = args.num_tokens <= kFewRows;
+    const bool wide = kTopk % kQuad == 0 && takes_quads(picks) && takes_quads(combined);
     int_quad_t quads[kBatch] = {};
-    if (few) {
-        load_picks<kWide>(picks, 0, kTopk, quads);
+    const inputs_t in = load_inputs(args, row);
+    if (few && wide) {
+        load_picks(picks, 0, kTopk, quads);
     }
-    const parts_t parts = parts_of(args, row);
-    for (unsigned slice = 0; slice < kSlices; slice += kBatch) {
-        if (!few || slice > 0) {
-            load_picks<kWide>(picks, slice, parts.n_picks, quads);
-        }
-#pragma unroll
-        for (unsigned i = 0; i < kBatch; i++) {
-#pragma unroll
-            for (unsigned j = 0; j < kQuad; j++) {
-                const unsigned column = column_of<kWide>(slice + i, j);
-                quads[i].at[j] = entry_of(parts, column, quads[i].at[j]);
+    const token_t token = token_of(in, row);
+    const unsigned n_picks = complete_records<kCompressRatio>(token.position, kTopk);
+    if (!few && wide) {
+        load_picks(picks, 0, n_picks, quads);
+    }
+    const parts_t parts = parts_of(in, token, n_picks);
+    unsigned done = 0; // columns, in quads
+    if (wide) {
+        for (unsigned slice = 0; slice < kSlices; slice += kBatch) {
+            if (slice > 0) {
+                load_picks(picks, slice, n_picks, quads);
             }
-            store_quad<kWide>(combined, slice + i, kWidth, quads[i]);
+            store_entries(combined, slice, parts, quads);
         }
+        done = kWidth / kQuad * kQuad;
+    }
+#pragma unroll 1 // seldom run: short code is better
+    for (unsigned column = done + lane_of_thread(); column < kWidth; column += kWarp) {
+        const int pick = load_if(column < n_picks, picks, column, -1);
+        combined[column] = entry_of(parts, column, pick);
     }
     if (lane_of_thread() == 0) {
         args.combined_lens[row] = static_cast<int>(parts.length);
@@ -223,22 +257,21 @@ __device__ inline void combine_row(const args_t &args, unsigned row, const int *
 // What the rules turned away, for the checked build; by the warp that has the row.
 __device__ inline void check_row(const args_t &args, unsigned row)
 {
-    const token_t token = token_of(args, row);
+    const inputs_t in = load_inputs(args, row);
+    const token_t token = token_of(in, row);
     if (token.position < 0) {
         return;
     }
-    const range_t window = whole_window<kWindow>(
-        token.position, token.seq_len, visible_at<kImageWidth>(args.left_visible, row),
-        visible_at<kImageWidth>(args.right_visible, row));
+    const range_t window =
+        whole_window<kWindow>(token.position, token.seq_len, in.left, in.right);
     check_length<static_cast<long long>(kWindow) + kImageWidth>(
         lane_of_thread() == 0 ? args.report : nullptr, row, window);
-    const int swa_base = read_count(args.swa_base, 0);
     const int n_picks = complete_records<kCompressRatio>(token.position, kTopk);
     const long long first = static_cast<long long>(row) * kTopkStride;
     for (int column = static_cast<int>(lane_of_thread()); column < n_picks;
          column += kWarp) {
         const int id = args.topk_indices[first + column];
-        if (id != kNone && (id < 0 || id >= swa_base)) {
+        if (id != kNone && (id < 0 || id >= in.swa_base)) {
             report(args.report, kReasonId, row, column, id);
         }
     }
@@ -255,11 +288,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long first_pick = static_cast<long long>(row) * kTopkStride;
     const int *picks = kTopk > 0 ? args.topk_indices + first_pick : nullptr;
     int *combined = args.combined_indices + static_cast<long long>(row) * kCombinedStride;
-    if (takes_quads(picks) && takes_quads(combined)) {
-        combine_row<true>(args, row, picks, combined);
-    } else {
-        combine_row<false>(args, row, picks, combined);
-    }
+    combine_row(args, row, picks, combined);
     if constexpr (kChecked) {
         check_row(args, row);
     }

@@ -22,7 +22,7 @@ constexpr int kTableWidth = 4096; // pages of a request
 constexpr int kTableStride = 4096;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive records of one rank
-constexpr int kThreads = 64;      // threads of a block
+constexpr int kThreads = 256;     // threads of a block
 #endif
 
 static_assert(kCompressRatio >= 1, "compress_ratio must be at least 1");
@@ -54,30 +54,30 @@ struct args_t {
     report_t *report;
 };
 
-// The slot of what a token at this place completes, or -1.
-__device__ inline long long slot_of(const args_t &args, const place_t &place)
+// The slot of what a token at this place completes, or -1. Nothing is jumped over but the
+// page's look-up.
+__device__ inline long long slot_of(const args_t &args, const place_t &place, bool writes)
 {
-    // Below the length of its sequence, which is an int.
     const unsigned position = static_cast<unsigned>(place.position);
-    if (place.position < 0 || place.request >= args.table_rows ||
-        (position + 1) % kCompressRatio != 0) {
-        return -1;
-    }
     const int record = static_cast<int>(position / kCompressRatio);
     const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(record, args.dcp_rank);
-    if (!owned.mine || owned.local >= kPagedIds<kBlockSize, kTableWidth>) {
-        return -1;
+    const bool maps = writes && (position + 1) % kCompressRatio == 0 &&
+                      place.request < args.table_rows && owned.mine &&
+                      owned.local < kPagedIds<kBlockSize, kTableWidth>;
+    int page = -1;
+    if (maps) {
+        const int *pages =
+            args.block_table + static_cast<long long>(place.request) * kTableStride;
+        page = __ldg(pages + owned.local / kBlockSize);
     }
-    const int *pages =
-        args.block_table + static_cast<long long>(place.request) * kTableStride;
-    const long long page = __ldg(pages + owned.local / kBlockSize);
-    return page >= 0 ? page * kBlockSize + owned.local % kBlockSize : -1;
+    const long long begin = static_cast<long long>(page) * kBlockSize;
+    return page >= 0 ? begin + owned.local % kBlockSize : -1;
 }
 
 // What the rules turned away, for the checked build, of a token that may write.
 __device__ inline void check_token(const args_t &args, unsigned row, const place_t &place)
 {
-    if (place.position < 0 || (place.position + 1) % kCompressRatio != 0) {
+    if ((place.position + 1) % kCompressRatio != 0) {
         return;
     }
     const report_at_t at = {args.report, row, -1};
@@ -88,7 +88,7 @@ __device__ inline void check_token(const args_t &args, unsigned row, const place
     const int *pages =
         args.block_table + static_cast<long long>(place.request) * kTableStride;
     const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
-        at, static_cast<int>(place.position / kCompressRatio), args.dcp_rank);
+        at, place.position / kCompressRatio, args.dcp_rank);
     if (local >= 0) {
         check_page<kTwo31>(at, pages[local / kBlockSize]);
     }
@@ -100,20 +100,22 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
-    if (row - lane_of_thread() >= tokens) {
-        return;
-    }
     // Lanes past the last token take part in the search, with that one.
     const int token = static_cast<int>(least(row, tokens - 1));
-    const bool masks = kDcpWorld == 1 && args.own_slots != nullptr;
-    const bool stored = !masks || args.own_slots[token] >= 0;
+    long long own_slot = 0;
+    if (kDcpWorld == 1 && args.own_slots != nullptr) {
+        own_slot = __ldg(args.own_slots + token);
+    }
     const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
-                                               args.num_requests, token);
+                                               args.num_requests, args.num_tokens, token);
+    // Both at once, so that the search does not wait for the slot.
+    const bool writes = (place.position | static_cast<int>(own_slot >> 32)) >= 0;
+    const long long slot = slot_of(args, place, writes);
     if (row < tokens) {
-        args.slots[row] = stored ? slot_of(args, place) : -1;
+        args.slots[row] = slot;
     }
     if constexpr (kChecked) {
-        if (row < tokens && stored) {
+        if (row < tokens && writes) {
             check_token(args, row, place);
         }
     }

@@ -24,6 +24,7 @@ static_assert(kWindow >= 1, "window must be at least 1");
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
+#include "common/load.cuh"
 #include "common/report.cuh"
 
 struct args_t {
@@ -36,14 +37,12 @@ struct args_t {
     report_t *report;
 };
 
+constexpr unsigned kMost = kTwo31 - 1;
+
 // What was clipped, for the checked build; a decode request's row is negative.
 __device__ inline void check_request(const args_t &args, int row, long long sum)
 {
-    if (is_first_thread()) {
-        report_count(args.report, kReasonFirstRequest, args.first_request,
-                     args.num_requests);
-    }
-    if (row >= 0 && sum >= kTwo31) {
+    if (row >= 0 && sum > kMost) {
         report(args.report, kReasonLength, row, -1, sum);
     }
 }
@@ -52,25 +51,37 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned request = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned requests = static_cast<unsigned>(args.num_requests);
-    if (request >= requests) {
-        return;
-    }
-    // Of decode requests too, so that nothing waits for the count.
-    const long long begin = args.query_start_loc[request];
-    const long long query_len = args.query_start_loc[request + 1] - begin;
-    const long long prefix = args.seq_lens[request] - query_len;
-    const int replayed = args.replay_start != nullptr ? args.replay_start[request] : 0;
-    const long long before = clamp<long long>(prefix - replayed, 0, kWindow - 1);
-    const long long sum = query_len + before;
-    const long long gathered = least<long long>(sum, kTwo31 - 1);
-
+    // Threads past the last request look at that one: nothing is loaded behind a branch.
+    const unsigned request = least(row, requests - 1);
     const int first = clamp(read_count(args.first_request, 0), 0, args.num_requests);
-    if (request >= static_cast<unsigned>(first)) {
-        args.gather_lens[request - first] = static_cast<int>(gathered);
+    const int *bounds = args.query_start_loc + request;
+    const int begin = bounds[0];
+    const int end = bounds[1];
+    const int seq_len = args.seq_lens[request];
+    const int replay_start =
+        load_if(args.replay_start != nullptr, args.replay_start, request, 0);
+
+    // Unsigned: neither difference is negative where it counts, and both may pass 2^31-1.
+    const unsigned query_len = static_cast<unsigned>(end) - static_cast<unsigned>(begin);
+    const unsigned replayed =
+        static_cast<unsigned>(seq_len) - static_cast<unsigned>(replay_start);
+    const unsigned past = greatest(replayed, query_len) - query_len;
+    const unsigned before =
+        seq_len >= replay_start ? least<unsigned>(past, kWindow - 1) : 0;
+    const unsigned gathered = least(least(query_len, kMost) + before, kMost);
+    if (row < requests && static_cast<int>(row) >= first) {
+        args.gather_lens[row - first] = static_cast<int>(gathered);
     }
     if constexpr (kChecked) {
-        check_request(args, static_cast<int>(request) - first, sum);
+        if (is_first_thread()) {
+            report_count(args.report, kReasonFirstRequest, args.first_request,
+                         args.num_requests);
+        }
+        if (row < requests) {
+            check_request(args, static_cast<int>(row) - first,
+                          static_cast<long long>(query_len) + before);
+        }
     }
 }

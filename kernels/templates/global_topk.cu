@@ -11,9 +11,9 @@
 // Out: slots[num_tokens, kTopk] (kSlotsStride), lens[num_tokens]. int32 but where said.
 // Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
 //
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block; common/map_row.cuh
-// has the rest. Ids and pages may be any int32. Shared memory: kThreads / 32 ints where a
-// row has several warps.
+// A row has a block, or kThreads / kRowThreads rows share one, by the launch's grid;
+// common/map_row.cuh has the rest. Ids and pages may be any int32. Shared memory:
+// kThreads / 16 ints.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;        // columns of a row
 constexpr int kTopkStride = 512;  // elements between rows of topk_indices
@@ -23,8 +23,8 @@ constexpr int kTableWidth = 4096; // pages of a request
 constexpr int kTableStride = 4096;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
-constexpr int kThreads = 128;     // threads of a block
-constexpr int kRowThreads = 64;   // threads of a row
+constexpr int kThreads = 128;     // threads of a block, which is a row's or shared
+constexpr int kRowThreads = 64;   // threads of a row of a shared block
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kSlotsStride,
@@ -34,8 +34,9 @@ static_assert(
     "block_size and table_width must be at least 1, table_stride at least table_width");
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
-static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
-              "a row takes whole warps, a block whole rows");
+static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0 &&
+                  (kThreads & (kThreads - 1)) == 0,
+              "a row takes whole warps, a block whole rows; both are powers of two");
 static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
 
 #include "common/arch.cuh"
@@ -61,9 +62,37 @@ struct args_t {
     report_t *report;
 };
 
+constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
+
 // Large launches of short rows gain when ids leave the cache before slots; longer rows
 // lose.
-using rows = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
+using many = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
+using few = rows_t<kTopk, kThreads, kThreads, kTopk <= 512>;
+
+__device__ inline const int *ids_of(const args_t &args, unsigned row)
+{
+    return args.topk_indices + static_cast<long long>(row) * kTopkStride;
+}
+
+__device__ inline int *slots_of(const args_t &args, unsigned row)
+{
+    return args.slots + static_cast<long long>(row) * kSlotsStride;
+}
+
+// Of a row, read ahead.
+struct ahead_t {
+    unsigned request; // any int32
+    int valid;
+};
+
+__device__ inline ahead_t read_ahead(const args_t &args, unsigned row)
+{
+    int valid = 1;
+    if (args.is_valid_token != nullptr) {
+        valid = args.is_valid_token[row];
+    }
+    return {static_cast<unsigned>(args.token_to_req[row]), valid};
+}
 
 // What maps the ids of one row; its limit is 0 where the row is inert.
 struct mapper_t {
@@ -71,30 +100,30 @@ struct mapper_t {
     unsigned limit;
     int rank;
 
+    // The look-up stands alone in its branch: it is predicated, and waits for no other.
     __device__ int index_of(int id) const
     {
         const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
-        if (!owned.mine || owned.local >= limit) {
-            return -1;
+        int page = -1;
+        if (owned.mine && owned.local < limit) {
+            page = __ldg(pages + owned.local / kBlockSize);
         }
-        return slot_in_page<kBlockSize>(__ldg(pages + owned.local / kBlockSize),
-                                        owned.local % kBlockSize);
+        return slot_in_page<kBlockSize>(page, owned.local % kBlockSize);
     }
 };
 
-__device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
+__device__ inline mapper_t mapper_of(const args_t &args, unsigned row,
+                                     const ahead_t &ahead)
 {
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const int request = args.token_to_req[row];
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
-    const bool live = static_cast<int>(row) < live_tokens;
-    const bool known = request >= 0 && request < args.table_rows;
-    return {args.block_table + static_cast<long long>(known ? request : 0) * kTableStride,
-            live && valid && known ? kPagedIds<kBlockSize, kTableWidth> : 0,
-            args.dcp_rank};
+    const bool live = static_cast<int>(row) < live_tokens && ahead.valid != 0;
+    const bool known = ahead.request < static_cast<unsigned>(args.table_rows);
+    return {pages_of<kTableStride>(args.block_table, ahead.request),
+            live && known ? kPagedIds<kBlockSize, kTableWidth> : 0, args.dcp_rank};
 }
 
 // What the rules turned away, for the checked build; by the threads of the row.
+template <typename rows>
 __device__ inline void check_row(const args_t &args, unsigned row)
 {
     if (is_first_thread()) {
@@ -106,14 +135,14 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.token_to_req[row];
-    const unsigned thread = threadIdx.x % kRowThreads;
+    const unsigned thread = threadIdx.x % rows::kRowThreads;
     if (request < 0 || request >= args.table_rows) {
         report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
         return;
     }
     const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
     const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    for (unsigned column = thread; column < kTopk; column += kRowThreads) {
+    for (unsigned column = thread; column < kTopk; column += rows::kRowThreads) {
         const report_at_t at = {args.report, row, column};
         const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
             at, ids[column], args.dcp_rank);
@@ -123,35 +152,58 @@ __device__ inline void check_row(const args_t &args, unsigned row)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+// Rows that do not take quads, out of the way of those that do.
+template <typename rows>
+__device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
+                                           ahead_t ahead)
+{
+    return map_any_row<rows>([&] { return mapper_of(args, row, ahead); },
+                             ids_of(args, row), slots_of(args, row));
+}
+
+// first: of the thread, if the rows are wide.
+template <typename rows>
+__device__ inline void map_rows(const args_t &args, const ahead_t &ahead, bool wide,
+                                const int_quad_t &first)
+{
+    const auto map = [&](unsigned row) {
+        const auto make_mapper = [&] { return mapper_of(args, row, ahead); };
+        if constexpr (kDcpWorld > 1) {
+            return compact_block_row<rows>(make_mapper, ids_of(args, row),
+                                           slots_of(args, row));
+        } else {
+            return wide ? map_row<rows>(make_mapper, ids_of(args, row),
+                                        slots_of(args, row), first)
+                        : map_apart<rows>(args, row, ahead);
+        }
+    };
+    count_row<rows, (kDcpWorld > 1)>(map, args.num_tokens, args.lens);
+    if constexpr (kChecked) {
+        if (rows::row() < static_cast<unsigned>(args.num_tokens)) {
+            check_row<rows>(args, rows::row());
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_global_topk(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
-    const bool launched = row < static_cast<unsigned>(args.num_tokens);
-    const auto make_mapper = [&] { return mapper_of(args, row); };
-    unsigned mapped = 0;
-    if (launched) {
-        const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
-        int *slots = args.slots + static_cast<long long>(row) * kSlotsStride;
-        if constexpr (kDcpWorld > 1) {
-            mapped = compact_block_row<rows>(make_mapper, ids, slots);
-        } else if (takes_quads(ids) && takes_quads(slots)) {
-            mapped = map_row<rows, true>(make_mapper, ids, slots);
-        } else {
-            mapped = map_row<rows, false>(make_mapper, ids, slots);
-        }
+    const unsigned n_rows = args.num_tokens;
+    const bool shared = gridDim.x < n_rows;
+    const unsigned row = shared ? least(many::row(), n_rows - 1) : few::row();
+    const unsigned thread = threadIdx.x % (shared ? kRowThreads : kThreads);
+    const bool wide = kDcpWorld == 1 && kTopkStride % kQuad == 0 &&
+                      kSlotsStride % kQuad == 0 &&
+                      takes_quads(args.topk_indices, args.slots);
+    int_quad_t first = {};
+    if (wide) {
+        first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
     }
-    if constexpr (kDcpWorld == 1) {
-        mapped = __reduce_add_sync(kWholeWarp, mapped);
-        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
-    }
-    if (launched && threadIdx.x % kRowThreads == 0) {
-        args.lens[row] = static_cast<int>(mapped);
-    }
-    if constexpr (kChecked) {
-        if (launched) {
-            check_row(args, row);
-        }
+    const ahead_t ahead = read_ahead(args, row);
+    if (shared) {
+        map_rows<many>(args, ahead, wide, first);
+    } else {
+        map_rows<few>(args, ahead, wide, first);
     }
 }

@@ -18,7 +18,7 @@
 // another request, do not wait for one another. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kImageWidth = 64; // most visible tokens to the right
-constexpr int kThreads = 64;    // threads of a block
+constexpr int kThreads = 256;   // threads of a block
 #endif
 
 static_assert(kImageWidth >= 1, "image_width must be at least 1");
@@ -63,7 +63,7 @@ __device__ inline span_t span_of_token(const args_t &args, const place_t &place)
     const int stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
     for (int i = stop - 1; i >= first; i--) {
         const span_t span = {args.span_begin[i], args.span_end[i]};
-        if (holds(span, static_cast<int>(place.position))) {
+        if (holds(span, place.position)) {
             return span;
         }
     }
@@ -89,9 +89,10 @@ __device__ inline void check_token(const args_t &args, unsigned row, const place
 {
     const int first = clamp(args.span_start_loc[place.request], 0, args.num_spans);
     const int stop = clamp(args.span_start_loc[place.request + 1], 0, args.num_spans);
+    const long long position = place.position;
     for (int i = stop - 1; i >= first; i--) {
-        const long long left = place.position - args.span_begin[i];
-        const long long right = args.span_end[i] - place.position;
+        const long long left = position - args.span_begin[i];
+        const long long right = args.span_end[i] - position;
         if (left < 0 || right < 0) {
             continue;
         }
@@ -105,41 +106,20 @@ __device__ inline void check_token(const args_t &args, unsigned row, const place
     }
 }
 
-// By a whole warp.
-__device__ inline void check_warp(const args_t &args, unsigned row, int token)
-{
-    if (row < kWarp) {
-        check_bounds(args);
-    }
-    const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
-                                               args.num_requests, token);
-    if (row < static_cast<unsigned>(args.num_tokens) && token >= args.first_token &&
-        place.position >= 0) {
-        check_token(args, row, place);
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_image_visibility(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
-    if (row - lane_of_thread() >= tokens) {
-        return;
-    }
     // Lanes past the last token take part in the search, with that one.
     const int token = static_cast<int>(least(row, tokens - 1));
-    const bool wanted = token >= args.first_token;
+    const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
+                                               args.num_requests, args.num_tokens, token);
+    const int position = place.position;
     span_t span = kNoSpan;
-    int position = 0;
-    if (__any_sync(kWholeWarp, wanted)) {
-        const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
-                                                   args.num_requests, token);
-        position = static_cast<int>(place.position);
-        if (wanted && place.position >= 0) {
-            span = span_of_token(args, place);
-        }
+    if (token >= args.first_token && position >= 0) {
+        span = span_of_token(args, place);
     }
     if (row < tokens) {
         const bool inside = holds(span, position);
@@ -151,6 +131,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         args.right_visible[row] = inside ? least(span.end - position, kImageWidth) : 0;
     }
     if constexpr (kChecked) {
-        check_warp(args, row, token);
+        if (row < kWarp) {
+            check_bounds(args);
+        }
+        if (row < tokens && token >= args.first_token && position >= 0) {
+            check_token(args, row, place);
+        }
     }
 }

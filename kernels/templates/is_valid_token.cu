@@ -8,10 +8,11 @@
 // Out: is_valid_token[num_tokens], bytes.
 //
 // One token per thread: dense accesses at any alignment, and a kernel so short costs less than
-// one that chooses between wide accesses and others. No shared memory.
+// one that chooses between wide accesses and others. Threads past the last token leave last,
+// so that no load waits for that. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kDcpWorld = 1;  // ranks that share the cache
-constexpr int kThreads = 128; // threads of a block
+constexpr int kThreads = 256; // threads of a block
 #endif
 
 static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
@@ -34,13 +35,15 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 {
     wait_for_previous_kernel();
     const unsigned token = blockIdx.x * kThreads + threadIdx.x;
-    if (token >= static_cast<unsigned>(args.num_tokens)) {
-        return;
-    }
+    const bool inside = token < static_cast<unsigned>(args.num_tokens);
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
-    const bool mapped = !masks || __ldg(args.slot_mapping + token) >= 0;
-    args.is_valid_token[token] = static_cast<int>(token) < live_tokens && mapped;
+    long long slot = 0; // mapped, where nothing says otherwise
+    if (inside && kDcpWorld == 1 && args.slot_mapping != nullptr) {
+        slot = __ldg(args.slot_mapping + token);
+    }
+    if (inside) {
+        args.is_valid_token[token] = static_cast<int>(token) < live_tokens && slot >= 0;
+    }
     if constexpr (kChecked) {
         if (is_first_thread()) {
             report_count(args.report, kReasonLiveTokens, args.live_tokens,

@@ -8,15 +8,17 @@
 //   each part ends with -1; sparse_lens[t] = Ws + entries of the second part
 //   slot x is named x / block * span + x % block; -1 where that does not fit int32
 //
-// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], the tables swa_block_table and
-//      block_table; for each token token_to_req, is_valid_token (bytes), left_visible and
-//      right_visible, the last three or null; for decode tokens decode_swa_indices[., kSwaWidth],
-//      decode_compressed_indices[., kDecodeTopk], decode_compressed_lens or null; for the others
-//      prefill_topk_indices[., max(kTopk, 1)].
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], swa_block_table[swa_table_rows,
+//      kSwaTableWidth], block_table[table_rows, kTableWidth], for each token token_to_req,
+//      is_valid_token (bytes), left_visible and right_visible, the last three or null; for decode
+//      tokens decode_swa_indices[., kSwaWidth], decode_compressed_indices[., kDecodeTopk],
+//      decode_compressed_lens or null; for the others prefill_topk_indices[., max(kTopk, 1)].
 // Out: sparse_indices[num_tokens, Ws + Kp], sparse_lens[num_tokens]. All int32.
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block: its first warp has the
-// window, the others slices of 128 compressed columns. Accesses are of 16 bytes where addresses
-// allow. Shared memory: kThreads / 32 ints where local ids are counted.
+//
+// kRowThreads threads share a row; a block has several rows of one warp, or one row of several. A
+// thread takes four neighbouring columns at a time; of the compressed part it fetches up to sixteen
+// before it uses the first. Accesses are of 16 bytes where all rows are aligned to that. Shared
+// memory: kRowThreads / 32 ints where several warps count local ids.
 #ifndef KILN_PRELUDE
 constexpr int kWindow = 128;        // raw tokens of the sliding window
 constexpr int kSwaWidth = 128;      // columns of a given window row
@@ -33,8 +35,8 @@ constexpr int kBlockSize = 64; // the same of the compressed cache
 constexpr int kSpan = 64;
 constexpr int kTableWidth = 4096;
 constexpr int kTableStride = 4096;
-constexpr int kThreads = 96;    // threads of a block
-constexpr int kRowThreads = 96; // threads of a row
+constexpr int kThreads = 128;   // threads of a block
+constexpr int kRowThreads = 32; // threads of a row
 #endif
 
 static_assert(kWindow >= 1 && kSwaWidth >= kWindow && kImageWidth >= 0,
@@ -91,20 +93,16 @@ constexpr long long kRecordColumns =
 constexpr long long kColumns = kSwaWidth + kImageColumns + kRecordColumns;
 static_assert(kColumns < kTwo31, "a row has fewer than 2^31 columns");
 constexpr unsigned kWindowColumns = kSwaWidth + kImageColumns; // Ws
-constexpr unsigned kWindowSlices = div_up(kWindowColumns, kSlice);
 
-constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kRowWarps = kRowThreads / kWarp;
-constexpr unsigned kRows = kWarps / kRowWarps;
+constexpr unsigned kRows = kThreads / kRowThreads;
+constexpr int kSmBlocks =
+    kBlocksOfSm<kThreads, 2>; // registers for all of a thread's loads
+static_assert(kRows == 1 || kRowThreads == kWarp, "only a warp shares its block");
 
-// The compressed part in rounds of kBatch slices for each of its warps.
-constexpr unsigned kRecordWarps = greatest(kRowWarps - 1, 1u);
-constexpr unsigned kRecordSlices = greatest(1u, div_up<unsigned>(kRecordColumns, kSlice));
-constexpr unsigned kBatch = least(2u, div_up(kRecordSlices, kRecordWarps));
-constexpr unsigned kRounds = div_up(kRecordSlices, kBatch *kRecordWarps);
-static_assert(kRecordColumns == 0 || kRowWarps > 1, "the compressed part needs a warp");
-
-constexpr int kFewRows = 4096; // a launch of more hides its loads behind other rows
+// What a thread has of either part.
+using window_quads = quads_of<kWindowColumns, kRowThreads>;
+using record_quads = quads_of<kRecordColumns, kRowThreads>;
 
 // Decode rows that are looked up, so that their length is not known before.
 constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
@@ -113,154 +111,158 @@ constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
 #include "common/mixed_rows.cuh"
 #include "common/mixed_checks.cuh"
 
-template <bool kWide>
-__device__ inline bool copy_window(const args_t &args, unsigned token, const int *given,
-                                   int *part)
+template <bool kDecode>
+__device__ inline int record_of(const int *pages, int id)
 {
-    // The first columns are under way before the row is looked at.
-    int_quad_t quad = load_quad<kWide>(given, 0, kSwaWidth);
-    const bool live = row_of(args, token, true).live;
-    for (unsigned slice = 0; slice < kWindowSlices; slice++) {
-        if (slice > 0) {
-            quad = load_quad<kWide>(given, slice, kSwaWidth);
+    return kDecode && !kDecodeLocal
+               ? id_of_slot<kBlockSize, kSpan>(id)
+               : id_of_local<kBlockSize, kTableWidth, kSpan>(pages, id);
+}
+
+// What a row is made of.
+struct row_arrays_t {
+    const int *given;     // of a decode row: its window
+    const int *ids;       // of the compressed part
+    const int *swa_pages; // where its window is looked up
+    const int *pages;
+    int *indices;
+};
+
+// The window of a decode row; `quad` holds what the thread has of it first.
+template <bool kWide>
+__device__ inline void copy_window(const row_arrays_t &arrays, bool live, unsigned thread,
+                                   int_quad_t quad)
+{
+    for (unsigned turn = 0; turn < window_quads::kTurns; turn++) {
+        const unsigned column = (turn * kRowThreads + thread) * kQuad;
+        if (turn > 0) {
+            quad = load_neighbours<kSwaWidth, kWide>(arrays.given, column, true);
         }
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
             quad.at[i] = live ? id_of_slot<kSwaBlockSize, kSwaSpan>(quad.at[i]) : -1;
         }
-        store_quad<kWide>(part, slice, kWindowColumns, quad);
-    }
-    return live;
-}
-
-// Returns how many picks the row has.
-__device__ inline unsigned write_prefill_window(const args_t &args, unsigned token,
-                                                int *part)
-{
-    const long long left = visible_at<kImageWidth>(args.left_visible, token);
-    const long long right = visible_at<kImageWidth>(args.right_visible, token);
-    const row_t row = row_of(args, token, false);
-    const range_t range =
-        row.live ? window_of<kWindow, kImageWidth>(row.position, row.seq_len, left, right)
-                 : range_t{0, 0};
-    // A range past the sequence is empty, wherever it begins.
-    const long long n = greatest<long long>(range.end - range.start, 0);
-    write_run<kWindowColumns, kSwaBlockSize, kSwaTableWidth, kSwaSpan>(
-        part,
-        args.swa_block_table + static_cast<long long>(row.request) * kSwaTableStride,
-        static_cast<unsigned>(range.start), static_cast<unsigned>(n));
-    return row.n_ids;
-}
-
-// Returns the length of the compressed part, where it does not have to be counted.
-__device__ inline unsigned write_window(const args_t &args, unsigned token,
-                                        const place_t &place, int *part)
-{
-    if (!place.decode) {
-        return write_prefill_window(args, token, part);
-    }
-    unsigned length = kCounts ? 0 : kDecodeTopk;
-    if (!kCounts && args.decode_compressed_lens != nullptr) {
-        length = clamp(args.decode_compressed_lens[token], 0, kDecodeTopk);
-    }
-    const int *given = args.decode_swa_indices + place.matrix_row * kSwaWidth;
-    const bool live = takes_quads(given) && takes_quads(part)
-                          ? copy_window<true>(args, token, given, part)
-                          : copy_window<false>(args, token, given, part);
-    return live ? length : 0;
-}
-
-template <bool kWide>
-__device__ inline void load_batch(const int *ids, unsigned slice, unsigned n,
-                                  int_quad_t (&quads)[kBatch])
-{
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < kBatch; i++) {
-        quads[i] = load_quad<kWide>(ids, slice + i, n);
+        store_neighbours<kWindowColumns, kWide>(arrays.indices, column, quad);
     }
 }
 
-// By warp number `warp` of those that share the part. Returns what the thread mapped.
-template <bool kWide>
-__device__ inline unsigned map_records(const args_t &args, unsigned token, bool decode,
-                                       unsigned warp, const int *ids, int *part)
+// Of the first n columns.
+template <bool kWide, bool kDecode>
+__device__ inline void load_records(const row_arrays_t &arrays, unsigned round,
+                                    unsigned thread, unsigned n,
+                                    int_quad_t (&batch)[record_quads::kBatch])
 {
-    // Picks are fetched before it is known how many count only where a launch has few rows.
-    const bool early = decode || args.num_tokens <= kFewRows;
-    int_quad_t quads[kBatch];
-    if (early) {
-        load_batch<kWide>(ids, warp * kBatch, decode ? kDecodeTopk : kTopk, quads);
+    constexpr unsigned kWidth = kDecode ? kDecodeTopk : kTopk;
+#pragma unroll // all under way together
+    for (unsigned i = 0; i < record_quads::kBatch; i++) {
+        const unsigned column = record_quads::column_of(round, i, thread);
+        batch[i] = load_neighbours<kWidth, kWide>(arrays.ids, column, column < n);
     }
-    const row_t row = row_of(args, token, decode);
-    const int *pages =
-        args.block_table + static_cast<long long>(row.request) * kTableStride;
-    const unsigned n_ids = row.live ? row.n_ids : 0;
+}
+
+// `batch` holds what the thread has first. Returns what it mapped.
+template <bool kWide, bool kDecode>
+__device__ inline unsigned map_records(const row_arrays_t &arrays, unsigned n,
+                                       unsigned thread,
+                                       int_quad_t (&batch)[record_quads::kBatch])
+{
     unsigned mapped = 0;
-    for (unsigned round = 0; round < kRounds; round++) {
-        const unsigned slice = (round * kRecordWarps + warp) * kBatch;
-        if (!early || round > 0) {
-            load_batch<kWide>(ids, slice, n_ids, quads);
+    for (unsigned round = 0; round < record_quads::kRounds; round++) {
+        if (round > 0) {
+            load_records<kWide, kDecode>(arrays, round, thread, n, batch);
         }
 #pragma unroll
-        for (unsigned i = 0; i < kBatch; i++) {
+        for (unsigned i = 0; i < record_quads::kBatch; i++) {
+            const unsigned column = record_quads::column_of(round, i, thread);
 #pragma unroll
             for (unsigned j = 0; j < kQuad; j++) {
-                int &id = quads[i].at[j];
-                id = column_of<kWide>(slice + i, j) < n_ids ? id : -1;
-                id = decode && !kDecodeLocal
-                         ? id_of_slot<kBlockSize, kSpan>(id)
-                         : id_of_local<kBlockSize, kTableWidth, kSpan>(pages, id);
+                int &id = batch[i].at[j];
+                id = record_of<kDecode>(arrays.pages, column + j < n ? id : -1);
                 mapped += id >= 0;
             }
-            store_quad<kWide>(part, slice + i, kRecordColumns, quads[i]);
         }
+        store_batch<kRecordColumns, kRowThreads, kWide>(arrays.indices + kWindowColumns,
+                                                        round, thread, batch);
     }
     return mapped;
 }
 
-// Returns what the thread mapped, where it counts.
-__device__ inline unsigned write_records(const args_t &args, unsigned token,
-                                         const place_t &place, unsigned warp, int *part)
+// Returns the length of the compressed part.
+template <bool kWide, bool kDecode>
+__device__ inline unsigned write_row(const args_t &args, unsigned token,
+                                     long long matrix_row)
 {
-    const int *ids = nullptr;
-    if (place.decode && kDecodeTopk > 0) {
-        ids = args.decode_compressed_indices + place.matrix_row * kDecodeTopk;
-    } else if (!place.decode && kTopk > 0) {
-        ids = args.prefill_topk_indices + place.matrix_row * kTopk;
+    const unsigned thread = threadIdx.x % kRowThreads;
+    row_arrays_t arrays = {};
+    arrays.indices = args.sparse_indices + token * kColumns;
+    arrays.ids = kDecode ? args.decode_compressed_indices + matrix_row * kDecodeTopk
+                         : args.prefill_topk_indices + matrix_row * kTopk;
+    if constexpr (kDecode) {
+        arrays.given = args.decode_swa_indices + matrix_row * kSwaWidth;
     }
-    const unsigned mapped =
-        takes_quads(ids) && takes_quads(part)
-            ? map_records<true>(args, token, place.decode, warp, ids, part)
-            : map_records<false>(args, token, place.decode, warp, ids, part);
-    return kCounts && place.decode ? mapped : 0;
+    // What is given to a decode row is under way before the row is looked at.
+    int_quad_t first = {};
+    int_quad_t batch[record_quads::kBatch];
+    int length = kDecodeTopk;
+    if constexpr (kDecode) {
+        first = load_neighbours<kSwaWidth, kWide>(arrays.given, thread * kQuad, true);
+        load_records<kWide, kDecode>(arrays, 0, thread, kDecodeTopk, batch);
+        length = load_if(args.decode_compressed_lens != nullptr,
+                         args.decode_compressed_lens, token, length);
+    }
+    const row_t row = row_of<kDecode>(args, token);
+    arrays.swa_pages =
+        args.swa_block_table + static_cast<long long>(row.request) * kSwaTableStride;
+    arrays.pages = args.block_table + static_cast<long long>(row.request) * kTableStride;
+    if constexpr (kDecode) {
+        copy_window<kWide>(arrays, row.live, thread, first);
+    } else {
+        load_records<kWide, kDecode>(arrays, 0, thread, row.n_ids, batch);
+        write_run<kWindowColumns, kSwaBlockSize, kSwaTableWidth, kSwaSpan, kRowThreads>(
+            arrays.indices, arrays.swa_pages, row.window, thread, true);
+    }
+    const unsigned mapped = map_records<kWide, kDecode>(arrays, row.n_ids, thread, batch);
+    if constexpr (!kDecode) {
+        return row.n_ids;
+    } else if constexpr (!kCounts) {
+        return row.live ? clamp(length, 0, kDecodeTopk) : 0;
+    } else {
+        return scan_row<kRowWarps, kRowWarps>(__reduce_add_sync(kWholeWarp, mapped))
+            .total;
+    }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
-    kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
+template <bool kWide>
+__device__ inline void write_rows(const args_t &args)
 {
-    wait_for_previous_kernel();
-    const unsigned token = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
-    const unsigned role = warp_of_thread() % kRowWarps;
-    const bool launched = token < static_cast<unsigned>(args.num_tokens);
-    unsigned length = 0; // of the compressed part: the first lane's, or the row's sum
-    if (launched) {
-        const place_t place = place_of(args, token);
-        int *indices = args.sparse_indices + token * kColumns;
-        length = role == 0 ? write_window(args, token, place, indices)
-                           : write_records(args, token, place, role - 1,
-                                           indices + kWindowColumns);
+    const unsigned token = blockIdx.x * kRows + threadIdx.x / kRowThreads;
+    if (token >= static_cast<unsigned>(args.num_tokens)) {
+        return;
     }
-    if constexpr (kCounts) {
-        // The first warp knows the length of a row that is not counted; each lane has it.
-        length = role > 0 ? __reduce_add_sync(kWholeWarp, length) : length;
-        length = scan_row<kRowWarps, kWarps>(length).total;
-    }
-    if (launched && threadIdx.x % kRowThreads == 0) {
+    const place_t place = place_of(args, token);
+    const unsigned length = place.decode
+                                ? write_row<kWide, true>(args, token, place.matrix_row)
+                                : write_row<kWide, false>(args, token, place.matrix_row);
+    if (threadIdx.x % kRowThreads == 0) {
         args.sparse_lens[token] = static_cast<int>(kWindowColumns + length);
     }
     if constexpr (kChecked) {
-        if (launched) {
-            check_row(args, token);
-        }
+        check_row(args, token);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
+    kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
+{
+    wait_for_previous_kernel();
+    // Rows of whole quads are aligned as their matrix is.
+    constexpr bool kQuads =
+        kSwaWidth % kQuad == 0 && kTopk % kQuad == 0 && kDecodeTopk % kQuad == 0;
+    if (kQuads &&
+        takes_quads(args.sparse_indices, args.decode_swa_indices,
+                    args.decode_compressed_indices, args.prefill_topk_indices)) {
+        write_rows<true>(args);
+    } else {
+        write_rows<false>(args);
     }
 }

@@ -16,8 +16,8 @@
 // Holes stay where they are. With kDcpWorld > 1 there is no workspace; a rank maps the
 // number that an id has among its own, and those entries move to the front.
 //
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block; common/map_row.cuh
-// has the rest. Shared memory: kThreads / 32 ints where a row has several warps.
+// A row has a block, or kThreads / kRowThreads rows share one, by the launch's grid;
+// common/map_row.cuh has the rest. Shared memory: kThreads / 16 ints.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 2048;       // columns of a row
 constexpr int kTopkStride = 2048; // elements between rows of token_indices
@@ -28,8 +28,8 @@ constexpr int kTableWidth = 2560; // pages of a request
 constexpr int kTableStride = 2560;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
-constexpr int kThreads = 256;     // threads of a block
-constexpr int kRowThreads = 256;  // threads of a row
+constexpr int kThreads = 512;     // threads of a block, which is a row's or shared
+constexpr int kRowThreads = 256;  // threads of a row of a shared block
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kOutStride,
@@ -40,8 +40,9 @@ static_assert(
 static_assert(kPageStride >= kBlockSize, "page_stride must be at least block_size");
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
-static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
-              "a row takes whole warps, a block whole rows");
+static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0 &&
+                  (kThreads & (kThreads - 1)) == 0,
+              "a row takes whole warps, a block whole rows; both are powers of two");
 static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
 
 #include "common/arch.cuh"
@@ -70,50 +71,93 @@ struct args_t {
     report_t *report;
 };
 
-// Long rows keep their ids in the cache: there room matters less than an early load.
-using rows = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
+constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// What maps the ids of one row; its limit is 0 where the row is inert.
+// Long rows keep their ids in the cache: there room matters less than an early load.
+using many = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
+using few = rows_t<kTopk, kThreads, kThreads, kTopk <= 512>;
+
+__device__ inline const int *ids_of(const args_t &args, unsigned row)
+{
+    return args.token_indices + static_cast<long long>(row) * kTopkStride;
+}
+
+__device__ inline int *indices_of(const args_t &args, unsigned row)
+{
+    return args.global_indices + static_cast<long long>(row) * kOutStride;
+}
+
+// Of a row, read ahead.
+struct ahead_t {
+    unsigned request; // any int32
+    int valid;
+};
+
+__device__ inline ahead_t read_ahead(const args_t &args, unsigned row)
+{
+    int valid = 1;
+    if (args.is_valid_token != nullptr) {
+        valid = args.is_valid_token[row];
+    }
+    return {static_cast<unsigned>(args.req_id[row]), valid};
+}
+
+// Ids below it are mapped: none of an inert row.
+__device__ inline unsigned limit_of(const args_t &args, unsigned row,
+                                    const ahead_t &ahead, int requests)
+{
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const bool live = static_cast<int>(row) < live_tokens && ahead.valid != 0;
+    const bool known = ahead.request < static_cast<unsigned>(requests);
+    return live && known ? kPagedIds<kBlockSize, kTableWidth> : 0;
+}
+
+// Maps ids to slots.
 struct mapper_t {
     const int *pages;
     unsigned limit;
     int rank;
-    bool gathers;        // to the workspace, the same for all threads of the row
-    int workspace_start; // the workspace row of id 0
 
+    // The look-up stands alone in its branch: it is predicated, and waits for no other.
     __device__ int index_of(int id) const
     {
         const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
-        const bool counts = owned.mine && owned.local < limit;
-        // Nothing but the look-up hangs on a condition: a thread's are under way together.
-        const unsigned page =
-            counts && !gathers
-                ? static_cast<unsigned>(__ldg(pages + owned.local / kBlockSize))
-                : 0;
-        const unsigned offset = gathers
-                                    ? static_cast<unsigned>(workspace_start) + owned.local
-                                    : owned.local % kBlockSize;
-        // Does not wrap for a page that `fits` lets pass; what is negative is past 2^31.
-        const unsigned index = page * kPageStride + offset;
-        const bool fits = page <= kTwo31 / kPageStride && index < kTwo31;
-        return counts && fits ? static_cast<int>(index) : -1;
+        unsigned page = kTwo31;
+        if (owned.mine && owned.local < limit) {
+            page = static_cast<unsigned>(__ldg(pages + owned.local / kBlockSize));
+        }
+        constexpr unsigned kLast = kTwo31 / kPageStride; // the page with slot 2^31
+        const int offset = static_cast<int>(owned.local % kBlockSize);
+        const bool fits =
+            page < kLast ||
+            (page == kLast && offset < static_cast<int>(kTwo31 % kPageStride));
+        return fits ? static_cast<int>(page * kPageStride) + offset : -1;
     }
 };
 
-__device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
+__device__ inline mapper_t mapper_of(const args_t &args, unsigned request, unsigned limit)
 {
-    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const int request = args.req_id[row];
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
-    const bool live = static_cast<int>(row) < live_tokens;
-    const bool has_workspace = kDcpWorld == 1 && args.workspace_start != nullptr;
-    const int requests =
-        has_workspace ? least(args.table_rows, args.num_requests) : args.table_rows;
-    const bool known = request >= 0 && request < requests;
-    const bool gathers = has_workspace && known && args.is_prefill[row] != 0;
-    return {args.block_table + static_cast<long long>(known ? request : 0) * kTableStride,
-            live && valid && known ? kPagedIds<kBlockSize, kTableWidth> : 0,
-            args.dcp_rank, gathers, gathers ? args.workspace_start[request] : 0};
+    return {pages_of<kTableStride>(args.block_table, request), limit, args.dcp_rank};
+}
+
+// Maps ids to rows of the workspace.
+struct gatherer_t {
+    unsigned start; // the workspace row of id 0, any int32
+    unsigned limit;
+
+    __device__ int index_of(int id) const
+    {
+        const unsigned index = start + static_cast<unsigned>(id);
+        const bool fits = static_cast<unsigned>(id) < limit && index < kTwo31;
+        return fits ? static_cast<int>(index) : -1;
+    }
+};
+
+__device__ inline gatherer_t gatherer_of(const args_t &args, unsigned request,
+                                         unsigned limit)
+{
+    const int start = limit > 0 ? args.workspace_start[request] : 0;
+    return {static_cast<unsigned>(start), limit};
 }
 
 // What the rules turned away, for the checked build: an id of a row that is not inert.
@@ -137,6 +181,7 @@ __device__ inline void check_entry(const args_t &args, const report_at_t &at, in
 }
 
 // By the threads of the row.
+template <typename rows>
 __device__ inline void check_row(const args_t &args, unsigned row)
 {
     if (is_first_thread()) {
@@ -148,7 +193,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.req_id[row];
-    const unsigned thread = threadIdx.x % kRowThreads;
+    const unsigned thread = threadIdx.x % rows::kRowThreads;
     const bool in_workspace =
         args.workspace_start == nullptr || request < args.num_requests;
     if (request < 0 || request >= args.table_rows || !in_workspace) {
@@ -156,40 +201,89 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-    for (unsigned column = thread; column < kTopk; column += kRowThreads) {
+    for (unsigned column = thread; column < kTopk; column += rows::kRowThreads) {
         check_entry(args, {args.report, row, column}, request, ids[column]);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+// Rows that do not take quads, and those of a launch with a workspace, out of the way of the
+// others.
+template <typename rows, typename make_mapper_t>
+__device__ inline unsigned map_either(const make_mapper_t &make_mapper, const int *ids,
+                                      int *indices)
+{
+    if (takes_quads(ids, indices)) {
+        return map_row<rows>(make_mapper, ids, indices,
+                             load_quad<true, rows::kOnce>(ids, rows::warp(), kTopk));
+    }
+    return map_any_row<rows>(make_mapper, ids, indices);
+}
+
+template <typename rows>
+__device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
+                                           ahead_t ahead)
+{
+    const int *ids = ids_of(args, row);
+    int *indices = indices_of(args, row);
+    const bool has_workspace = args.workspace_start != nullptr;
+    const int requests =
+        has_workspace ? least(args.table_rows, args.num_requests) : args.table_rows;
+    const unsigned limit = limit_of(args, row, ahead, requests);
+    if (has_workspace && args.is_prefill[row] != 0) {
+        return map_either<rows>([&] { return gatherer_of(args, ahead.request, limit); },
+                                ids, indices);
+    }
+    return map_either<rows>([&] { return mapper_of(args, ahead.request, limit); }, ids,
+                            indices);
+}
+
+// first: of the thread, if the rows are plain.
+template <typename rows>
+__device__ inline void map_rows(const args_t &args, const ahead_t &ahead, bool plain,
+                                const int_quad_t &first)
+{
+    const auto map = [&](unsigned row) {
+        const auto make_mapper = [&] {
+            return mapper_of(args, ahead.request,
+                             limit_of(args, row, ahead, args.table_rows));
+        };
+        if constexpr (kDcpWorld > 1) {
+            return compact_block_row<rows>(make_mapper, ids_of(args, row),
+                                           indices_of(args, row));
+        } else {
+            return plain ? map_row<rows>(make_mapper, ids_of(args, row),
+                                         indices_of(args, row), first)
+                         : map_apart<rows>(args, row, ahead);
+        }
+    };
+    count_row<rows, (kDcpWorld > 1)>(map, args.num_tokens, args.counts);
+    if constexpr (kChecked) {
+        if (rows::row() < static_cast<unsigned>(args.num_tokens)) {
+            check_row<rows>(args, rows::row());
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
-    const bool launched = row < static_cast<unsigned>(args.num_tokens);
-    const auto make_mapper = [&] { return mapper_of(args, row); };
-    unsigned mapped = 0;
-    if (launched) {
-        const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-        int *indices = args.global_indices + static_cast<long long>(row) * kOutStride;
-        if constexpr (kDcpWorld > 1) {
-            mapped = compact_block_row<rows>(make_mapper, ids, indices);
-        } else if (takes_quads(ids) && takes_quads(indices)) {
-            mapped = map_row<rows, true>(make_mapper, ids, indices);
-        } else {
-            mapped = map_row<rows, false>(make_mapper, ids, indices);
-        }
+    const unsigned n_rows = args.num_tokens;
+    const bool shared = gridDim.x < n_rows;
+    const unsigned row = shared ? least(many::row(), n_rows - 1) : few::row();
+    const unsigned thread = threadIdx.x % (shared ? kRowThreads : kThreads);
+    const bool plain = kDcpWorld == 1 && kTopkStride % kQuad == 0 &&
+                       kOutStride % kQuad == 0 &&
+                       takes_quads(args.token_indices, args.global_indices) &&
+                       args.workspace_start == nullptr;
+    int_quad_t first = {};
+    if (plain) {
+        first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
     }
-    if constexpr (kDcpWorld == 1) {
-        mapped = __reduce_add_sync(kWholeWarp, mapped);
-        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
-    }
-    if (launched && threadIdx.x % kRowThreads == 0) {
-        args.counts[row] = static_cast<int>(mapped);
-    }
-    if constexpr (kChecked) {
-        if (launched) {
-            check_row(args, row);
-        }
+    const ahead_t ahead = read_ahead(args, row);
+    if (shared) {
+        map_rows<many>(args, ahead, plain, first);
+    } else {
+        map_rows<few>(args, ahead, plain, first);
     }
 }

@@ -15,10 +15,11 @@
 //      token_to_req, is_valid_token (bytes) or null, left_visible and right_visible or null.
 // Out: swa_indices[num_rows, kIndexWidth] (rows kIndexStride apart), swa_lens[num_rows]. All int32.
 //
-// One warp per row, whatever request it is of. A lane takes four columns of each slice of 128,
-// padding included, in one 16-byte store where the row's address allows. With kDcpWorld > 1 the
-// warp walks the rank's own positions alone, which are known without looking at the others, and
-// squeezes out those without a usable page; a row's length is what was kept. No shared memory.
+// One warp per row, whatever request it is of; past kFewRows rows a warp has kRowsOfWarp of them. A
+// lane takes four neighbouring columns at a time, padding included, in one 16-byte store where the
+// row's address allows. With kDcpWorld > 1 the warp walks the rank's own positions alone, which are
+// known without looking at the others, and squeezes out those without a usable page; a row's length
+// is what was kept. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kWindow = 128;        // raw tokens of the sliding window
 constexpr int kIndexWidth = 128;    // columns of a row
@@ -32,6 +33,8 @@ constexpr int kDcpWorld = 1;        // ranks that share the cache
 constexpr int kDcpInterleave = 1;   // consecutive positions of one rank
 constexpr int kDcpStorage = 0;      // 0: a rank stores its own positions; 1: all of them
 constexpr int kThreads = 128;       // threads of a block
+constexpr int kFewRows = 1024;      // rows of a launch up to which each has a warp
+constexpr int kRowsOfWarp = 2;      // rows that share a warp where there are more
 #endif
 
 static_assert(kWindow >= 1 && kImageWidth >= 0,
@@ -44,7 +47,8 @@ static_assert(
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
 static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
-static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+static_assert(kThreads % 32 == 0 && 32 % kRowsOfWarp == 0, "rows fill warps");
+static_assert(kDcpWorld == 1 || kRowsOfWarp == 1, "a row that is squeezed has a warp");
 
 #include "common/arch.cuh"
 #include "common/check.cuh"
@@ -53,6 +57,7 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
+#include "common/load.cuh"
 #include "common/paged_run.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
@@ -79,16 +84,17 @@ struct args_t {
     report_t *report;
 };
 
-constexpr unsigned kRows = kThreads / kWarp;
+// Threads of a row where rows are many: what is done once per row is done by fewer of them.
+constexpr unsigned kManyLanes = kWarp / kRowsOfWarp;
+
 constexpr bool kReplicated = kDcpStorage == 1;
 constexpr int kPageRanks = kReplicated ? 1 : kDcpWorld; // that store what a page holds
 constexpr int kPageRuns = kReplicated ? 1 : kDcpInterleave;
 
-// The positions [first, first + n) of a request, which all are below 2^31.
-struct run_t {
+// What a row is, as far as no look-up decides it.
+struct row_t {
     const int *pages;
-    int first;
-    int n;
+    run_t run;
 };
 
 __device__ inline range_t draft_range(long long query_len, long long seq_len)
@@ -96,41 +102,54 @@ __device__ inline range_t draft_range(long long query_len, long long seq_len)
     return {greatest<long long>(seq_len - query_len - kWindow, 0), seq_len};
 }
 
-__device__ inline run_t run_of(const args_t &args, int token)
+__device__ inline run_t draft_run(long long query_len, int seq_len)
+{
+    const unsigned length = greatest(seq_len, 0);
+    const auto n =
+        static_cast<unsigned>(clamp<long long>(query_len + kWindow, 0, length));
+    return {length - n, n};
+}
+
+// The newest kIndexWidth positions of a run, none before `floor`.
+__device__ inline run_t newest(const run_t &run, int floor)
+{
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    constexpr bool kFits = kCausal && kMost <= kIndexWidth;
+    const unsigned end = run.first + run.n;
+    const unsigned start = kFits ? run.first : end - least<unsigned>(run.n, kIndexWidth);
+    const unsigned first = greatest(start, static_cast<unsigned>(greatest(floor, 0)));
+    return {first, end - least(first, end)};
+}
+
+// Reads nothing and has no positions where the token is not one of the launch.
+__device__ inline row_t row_of(const args_t &args, int token, bool launched)
 {
     // All that does not depend on the request is under way before it is looked at.
     const int live_tokens = read_count(args.live_tokens, token + 1);
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
-    const int request = args.token_to_req[token];
-    const long long left = visible_at<kImageWidth>(args.left_visible, token);
-    const long long right = visible_at<kImageWidth>(args.right_visible, token);
-    const int requests = least(args.num_requests, args.table_rows);
-    if (token >= live_tokens || !valid || request < 0 || request >= requests) {
-        return {};
+    const int request = load_if(launched, args.token_to_req, token, -1);
+    const int valid = load_if(launched && args.is_valid_token != nullptr,
+                              args.is_valid_token, token, 1);
+    const int left =
+        visible_at<kImageWidth>(launched ? args.left_visible : nullptr, token);
+    const int right =
+        visible_at<kImageWidth>(launched ? args.right_visible : nullptr, token);
+    const unsigned requests = least(args.num_requests, args.table_rows);
+    const bool known =
+        static_cast<unsigned>(request) < requests && token < live_tokens && valid != 0;
+    const int query_end = load_if(known, args.query_start_loc, request + 1LL, 0);
+    const int query_start =
+        kCausal ? 0 : load_if(known, args.query_start_loc, request, 0);
+    const int seq_len = load_if(known, args.seq_lens, request, 0);
+    const int floor =
+        load_if(known && args.replay_start != nullptr, args.replay_start, request, 0);
+    const run_t run =
+        kCausal ? window_run<kWindow, kImageWidth>(token, query_end, seq_len, left, right)
+                : draft_run(static_cast<long long>(query_end) - query_start, seq_len);
+    const int *pages = args.block_table;
+    if (known) {
+        pages += static_cast<long long>(request) * kTableStride;
     }
-    const long long query_end = args.query_start_loc[request + 1LL];
-    const long long seq_len = args.seq_lens[request];
-    long long floor = 0;
-    if (args.replay_start != nullptr) {
-        floor = args.replay_start[request];
-    }
-    range_t range;
-    if constexpr (kCausal) {
-        const long long position = position_of(token, query_end, seq_len);
-        if (position < 0) {
-            return {};
-        }
-        range = window_of<kWindow, kImageWidth>(position, seq_len, left, right);
-    } else {
-        range = draft_range(query_end - args.query_start_loc[request], seq_len);
-    }
-    const long long start =
-        greatest(greatest(range.start, floor), range.end - kIndexWidth);
-    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    if (start >= range.end) {
-        return {};
-    }
-    return {pages, static_cast<int>(start), static_cast<int>(range.end - start)};
+    return {pages, newest(run, floor)};
 }
 
 // The slot of a rank's own position number `local`, or -1. Where every rank stores all positions it
@@ -144,41 +163,31 @@ __device__ inline int owned_slot(const int *pages, unsigned local, int rank)
     if (kReplicated) {
         id = local / kRun * kRound + static_cast<unsigned>(rank) * kRun + local % kRun;
     }
-    const bool paged = id < kPagedIds<kBlockSize, kTableWidth>;
-    return slot_in_page<kBlockSize>(paged ? __ldg(pages + id / kBlockSize) : -1,
-                                    id % kBlockSize);
+    const int page = page_of<kBlockSize, kTableWidth>(pages, id, true);
+    return slot_in_page<kBlockSize>(page, id % kBlockSize);
 }
 
-// Returns the row's length.
-__device__ inline unsigned compact_row(int *row, const run_t &run, int rank)
+// By a warp. Returns the row's length.
+__device__ inline unsigned compact_row(int *indices, const row_t &row, int rank)
 {
-    const unsigned begin = owned_below<kDcpWorld, kDcpInterleave>(run.first, rank);
-    const unsigned end = owned_below<kDcpWorld, kDcpInterleave>(run.first + run.n, rank);
+    const int first = static_cast<int>(row.run.first);
+    const int past = static_cast<int>(row.run.first + row.run.n);
+    const unsigned begin = owned_below<kDcpWorld, kDcpInterleave>(first, rank);
+    const unsigned end = owned_below<kDcpWorld, kDcpInterleave>(past, rank);
     unsigned kept = 0;
     for (unsigned warp_first = begin; warp_first < end; warp_first += kWarp) {
         const unsigned local = warp_first + lane_of_thread();
-        const int slot = local < end ? owned_slot(run.pages, local, rank) : -1;
+        const int slot = local < end ? owned_slot(row.pages, local, rank) : -1;
         const unsigned place = place_kept(slot >= 0, kept);
         if (slot >= 0) {
-            row[place] = slot;
+            indices[place] = slot;
         }
     }
     for (unsigned column = kept + lane_of_thread(); column < kIndexWidth;
          column += kWarp) {
-        row[column] = -1;
+        indices[column] = -1;
     }
     return kept;
-}
-
-// Returns the row's length.
-__device__ inline unsigned write_row(int *row, const run_t &run, int rank)
-{
-    if constexpr (kDcpWorld > 1) {
-        return compact_row(row, run, rank);
-    } else {
-        write_run<kIndexWidth, kBlockSize, kTableWidth>(row, run.pages, run.first, run.n);
-        return run.n;
-    }
 }
 
 // For the checked build: the positions of a row whose request is known. What is cut goes to
@@ -210,7 +219,8 @@ __device__ inline range_t check_lengths(const args_t &args, unsigned row, int re
 }
 
 // What the rules turned away, for the checked build; by the threads of the row.
-__device__ inline void check_row(const args_t &args, unsigned row)
+__device__ inline void check_row(const args_t &args, unsigned row, unsigned lane,
+                                 unsigned lanes)
 {
     if (is_first_thread()) {
         // Tokens past this launch's may be live.
@@ -223,15 +233,14 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.token_to_req[token];
-    report_t *once = lane_of_thread() == 0 ? args.report : nullptr;
+    report_t *once = lane == 0 ? args.report : nullptr;
     if (request < 0 || request >= least(args.num_requests, args.table_rows)) {
         report(once, kReasonRequest, row, -1, request);
         return;
     }
     const range_t range = check_lengths(args, row, request, once);
     const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    for (long long column = lane_of_thread(); column < range.end - range.start;
-         column += kWarp) {
+    for (long long column = lane; column < range.end - range.start; column += lanes) {
         const int position = static_cast<int>(range.start + column);
         const report_at_t at = {args.report, row, column};
         if (!owned_by<kDcpWorld, kDcpInterleave>(position, args.dcp_rank).mine) {
@@ -249,17 +258,32 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * kRows + warp_of_thread();
-    if (row >= static_cast<unsigned>(args.num_rows)) {
-        return;
-    }
-    const run_t run = run_of(args, args.token_offset + static_cast<int>(row));
+    const bool many = kManyLanes < kWarp && args.num_rows > kFewRows;
+    const unsigned block_row = many ? threadIdx.x / kManyLanes : warp_of_thread();
+    const unsigned lane = many ? threadIdx.x % kManyLanes : lane_of_thread();
+    const unsigned row =
+        blockIdx.x * (kThreads / (many ? kManyLanes : kWarp)) + block_row;
+    const bool launched = row < static_cast<unsigned>(args.num_rows);
+    const row_t found = row_of(args, args.token_offset + static_cast<int>(row), launched);
     int *indices = args.swa_indices + static_cast<long long>(row) * kIndexStride;
-    const unsigned length = write_row(indices, run, args.dcp_rank);
-    if (lane_of_thread() == 0) {
+    unsigned length = found.run.n;
+    if constexpr (kDcpWorld > 1) {
+        length = launched ? compact_row(indices, found, args.dcp_rank) : 0;
+    }
+    if (launched && lane == 0) {
         args.swa_lens[row] = static_cast<int>(length);
     }
+    // Of the two branches the compiler lays out the second first: few rows meet no jump.
+    if (kDcpWorld == 1 && many) {
+        write_run<kIndexWidth, kBlockSize, kTableWidth, kBlockSize, kManyLanes>(
+            indices, found.pages, found.run, lane, launched);
+    } else if (kDcpWorld == 1) {
+        write_run<kIndexWidth, kBlockSize, kTableWidth, kBlockSize, kWarp>(
+            indices, found.pages, found.run, lane, launched);
+    }
     if constexpr (kChecked) {
-        check_row(args, row);
+        if (launched) {
+            check_row(args, row, lane, many ? kManyLanes : kWarp);
+        }
     }
 }

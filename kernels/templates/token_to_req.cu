@@ -11,8 +11,8 @@
 // searches for its 32 tokens together, and its stores are dense at any alignment. No
 // shared memory.
 #ifndef KILN_PRELUDE
-constexpr int kPadReq = 0;   // stands for no request
-constexpr int kThreads = 64; // threads of a block
+constexpr int kPadReq = 0;    // stands for no request
+constexpr int kThreads = 256; // threads of a block
 #endif
 
 static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
@@ -37,13 +37,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
-    if (row - lane_of_thread() >= tokens) {
-        return;
-    }
     // Lanes past the last token take part in the search, with that one.
     const int token = static_cast<int>(least(row, tokens - 1));
-    const place_t place =
-        place_of_token<false>(args.query_start_loc, nullptr, args.num_requests, token);
+    const place_t place = place_of_token<false>(
+        args.query_start_loc, nullptr, args.num_requests, args.num_tokens, token);
     if (row < tokens) {
         args.token_to_req[row] = place.request >= 0 ? place.request : kPadReq;
     }

@@ -285,6 +285,24 @@ static int32_t read_smem(const struct image *image, struct ki_target target)
                                                             : size;
 }
 
+/* A load or store of memory that other kernels see: LD, LDG, ST, STG, ATOM, ATOMG, RED. The
+ * opcode is the low nine bits; what follows says where operands come from. */
+static bool is_memory_access(const unsigned char *instruction)
+{
+    static const unsigned opcodes[] = {0x180, 0x181, 0x185, 0x186, 0x18a,
+                                       0x18e, 0x1a8, 0x1a9, 0x1a3};
+    const unsigned opcode = (instruction[0] | (unsigned)instruction[1] << 8) & 0x1ff;
+
+    for (size_t i = 0; i < KI_COUNT_OF(opcodes); i++) {
+        if (opcodes[i] == opcode) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A wait behind an access is none: compilers move loads ahead of it that they take for
+ * constant. */
 static int32_t read_waits(const struct image *image, const Elf64_Sym *entry,
                           struct ki_target target)
 {
@@ -298,6 +316,9 @@ static int32_t read_waits(const struct image *image, const Elf64_Sym *entry,
          at += INSTRUCTION_BYTES) {
         if (memcmp(start + at, &wait_instruction, sizeof wait_instruction) == 0) {
             return 1;
+        }
+        if (is_memory_access(start + at)) {
+            return 0;
         }
     }
     return 0;

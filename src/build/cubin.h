@@ -20,7 +20,7 @@ struct ki_cubin {
     struct ki_target target; /* what for */
     int32_t nvrtc_major;     /* who compiled it */
     int32_t nvrtc_minor;
-    int32_t threads;    /* of a block */
+    int32_t threads;    /* of the largest block */
     int32_t registers;  /* per thread; -1 when the image does not say */
     int32_t smem_bytes; /* static shared memory of a block; -1 likewise */
     int32_t waits;      /* 1: waits for the previous kernel (programmatic launch) */

@@ -87,11 +87,7 @@ static enum kiln_status place_buffer(struct placer *p, const struct kiln_plan_it
     if (!ki_add_product(&buffer->bytes, rows, ki_row_bytes(arg, &item->shape)) ||
         buffer->bytes > INT64_MAX - KILN_BUFFER_ALIGN ||
         !ki_add_product(&layout->total_bytes, align_up(buffer->bytes), 1)) {
-        return ki_fail(err, KILN_E_ARGUMENT,
-                       "--max-num-batched-tokens is %" PRId64
-                       " and --max-num-seqs %" PRId64
-                       ": all outputs together would pass 2^63 bytes",
-                       p->d.max_num_batched_tokens, p->d.max_num_seqs);
+        return ki_fail_bytes(&p->d, "all ops together", err);
     }
     layout->n_buffers++;
     return KILN_OK;

@@ -21,7 +21,8 @@ struct ki_constant {
 enum { KI_CONSTANTS_MAX = 8 };
 
 struct ki_grid {
-    uint32_t x, y; /* blocks; x * y == 0: nothing to launch */
+    uint32_t x, y;    /* blocks; x * y == 0: nothing to launch */
+    uint32_t threads; /* of a block */
 };
 
 struct ki_op {
@@ -35,14 +36,15 @@ struct ki_op {
     /* Writes at most KI_CONSTANTS_MAX constants, returns how many. May be NULL. */
     int (*constants)(const struct kiln_shape *shape, struct ki_constant *out);
 
-    /* Threads of a block, which the template knows as kThreads. */
+    /* Threads of the largest block, which the template knows as kThreads. */
     int (*threads)(const struct kiln_shape *shape);
 
     /* Demands on a launch's arguments that the table cannot say. May be NULL. */
     enum kiln_status (*check_args)(const struct kiln_shape *shape, const void *args,
                                    struct kiln_error *err);
 
-    /* The grid of one launch; n_sms is the device's multiprocessor count. */
+    /* The grid of one launch; n_sms is the device's multiprocessor count. Blocks may be
+     * smaller where rows are few or many: the kernel looks at blockDim.x. */
     struct ki_grid (*grid)(const struct kiln_shape *shape, const void *args, int n_sms);
 
     /* The reference of one row of a launch; see reference/reference.h. */
@@ -85,6 +87,9 @@ struct ki_row_source ki_op_row_source(const struct ki_op *op, enum kiln_extent e
 /* The rows, or the most that they can be where the count lies in device memory; what such a
  * count gives to the first part is not known, and counted as none. */
 int64_t ki_op_most_rows(struct ki_row_source source, const void *args);
+
+/* A grid in x for n rows, rows_of_block in each block. */
+struct ki_grid ki_grid_of(int64_t n, int64_t rows_of_block, int threads);
 
 /* Are the arguments of a launch or a reference complete, aligned and in range? */
 enum kiln_status ki_op_check_args(const struct ki_op *op, const struct kiln_shape *shape,

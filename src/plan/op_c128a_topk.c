@@ -62,19 +62,19 @@ static enum kiln_status check_args(const struct kiln_shape *shape,
 static int threads(const struct kiln_shape *shape)
 {
     (void)shape;
-    return 256;
+    return 128;
 }
 
 /*
  * A warp for each row in x. Few rows would leave most of the GPU idle, so y deals each
- * row's columns out to more warps: one for each slice of 128 columns, until every
+ * row's columns out to more warps: one for each piece of 256 columns, until every
  * multiprocessor has its blocks. An active width in device memory is not known here; warps
- * that it leaves without a slice exit.
+ * that it leaves without a piece exit.
  */
 static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_args,
                            int n_sms)
 {
-    enum { SLICE = 128, BLOCKS_PER_SM = 4 };
+    enum { PIECE = 256, BLOCKS_PER_SM = 4 };
     const struct ARGS *a = launch_args;
     const int64_t rows = threads(shape) / 32;
     const int64_t x = (a->num_tokens + rows - 1) / rows;
@@ -85,11 +85,12 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
     if (a->active_width.kind == KILN_COUNT_VALUE && a->active_width.value < width) {
         width = a->active_width.value;
     }
-    y = (width + SLICE - 1) / SLICE;
+    y = (width + PIECE - 1) / PIECE;
     if (y * x > room) {
         y = room / x;
     }
-    return (struct ki_grid){(uint32_t)x, (uint32_t)(y < 1 ? 1 : y)};
+    return (struct ki_grid){(uint32_t)x, (uint32_t)(y < 1 ? 1 : y),
+                            (uint32_t)threads(shape)};
 }
 
 const struct ki_op ki_op_c128a_topk = {

@@ -91,7 +91,7 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
     const int64_t rows = threads(shape) / 32;
 
     (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_tokens + rows - 1) / rows), 1};
+    return ki_grid_of(a->num_tokens, rows, threads(shape));
 }
 
 const struct ki_op ki_op_combine_topk_swa = {

@@ -48,11 +48,11 @@ static enum kiln_status check_args(const struct kiln_shape *shape,
     return ki_op_check_rank("compressed_slots", a->dcp_rank, s->dcp_world, err);
 }
 
-/* Small blocks, so that the tokens of one long prefill reach every multiprocessor. */
+/* A block more costs more than a warp more, down to the few tokens of a decode step. */
 static int threads(const struct kiln_shape *shape)
 {
     (void)shape;
-    return 64;
+    return 256;
 }
 
 /* A thread for each token. */
@@ -60,10 +60,9 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t tokens = threads(shape);
 
     (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_tokens + tokens - 1) / tokens), 1};
+    return ki_grid_of(a->num_tokens, threads(shape), threads(shape));
 }
 
 const struct ki_op ki_op_compressed_slots = {

@@ -32,10 +32,9 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t requests = threads(shape);
 
     (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_requests + requests - 1) / requests), 1};
+    return ki_grid_of(a->num_requests, threads(shape), threads(shape));
 }
 
 const struct ki_op ki_op_gather_lens = {

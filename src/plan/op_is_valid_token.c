@@ -20,7 +20,7 @@ static const struct kiln_arg args[] = {
 static int threads(const struct kiln_shape *shape)
 {
     (void)shape;
-    return 128;
+    return 256;
 }
 
 /* A thread for each token. */
@@ -28,10 +28,9 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t tokens = threads(shape);
 
     (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_tokens + tokens - 1) / tokens), 1};
+    return ki_grid_of(a->num_tokens, threads(shape), threads(shape));
 }
 
 const struct ki_op ki_op_is_valid_token = {

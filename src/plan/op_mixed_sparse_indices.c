@@ -153,20 +153,20 @@ static enum kiln_status check_args(const struct kiln_shape *shape,
                             err);
 }
 
-/* Warps that share the compressed part of a row: one for each 256 columns, 8 at most. One
- * more has the window's part. */
+/* Warps that share a row: one for each 512 columns of the compressed part, 8 at most. */
 static int row_threads(const struct kiln_shape *shape)
 {
-    const int64_t warps = (compressed_width(shape) + 255) / 256;
+    const int64_t warps = (compressed_width(shape) + 511) / 512;
 
-    return 32 * (1 + (int)(warps < 8 ? warps : 8));
+    return 32 * (int)(warps < 1 ? 1 : warps < 8 ? warps : 8);
 }
 
+/* Four rows of one warp, or one of several. */
 static int threads(const struct kiln_shape *shape)
 {
     const int row = row_threads(shape);
 
-    return row < 128 ? row * (128 / row) : row;
+    return row > 32 ? row : 128;
 }
 
 static int constants(const struct kiln_shape *shape, struct ki_constant *out)
@@ -179,10 +179,9 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t rows = threads(shape) / row_threads(shape);
 
     (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_tokens + rows - 1) / rows), 1};
+    return ki_grid_of(a->num_tokens, threads(shape) / row_threads(shape), threads(shape));
 }
 
 const struct ki_op ki_op_mixed_sparse_indices = {

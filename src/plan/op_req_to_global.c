@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* req_to_global: its table, its demands and how its rows map to a grid. */
 #include "base/status.h"
+#include "plan/map_rows.h"
 #include "plan/op_table.h"
 #include "reference/reference.h"
 
@@ -85,28 +86,19 @@ static enum kiln_status check_args(const struct kiln_shape *shape,
     return ki_op_check_rank("req_to_global", a->dcp_rank, s->dcp_world, err);
 }
 
-/* Threads that share a row: a warp for each 256 columns, a power of two and 8 warps at most. */
-static int row_threads(const struct kiln_shape *shape)
+static struct ki_map_rows rows_of(const struct kiln_shape *shape)
 {
-    int result = 32;
-
-    while (result < 256 && result * 8 < topk(shape)) {
-        result *= 2;
-    }
-    return result;
+    return ki_map_rows_of(topk(shape), shape->req_to_global.dcp_world > 1);
 }
 
-/* Several rows share a block, except under context parallelism: a block compacts one. */
 static int threads(const struct kiln_shape *shape)
 {
-    const int row = row_threads(shape);
-
-    return shape->req_to_global.dcp_world > 1 || row > 128 ? row : 128;
+    return rows_of(shape).threads;
 }
 
 static int constants(const struct kiln_shape *shape, struct ki_constant *out)
 {
-    out[0] = (struct ki_constant){"kRowThreads", row_threads(shape)};
+    out[0] = (struct ki_constant){"kRowThreads", rows_of(shape).row_threads};
     return 1;
 }
 
@@ -114,10 +106,8 @@ static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_ar
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t rows = threads(shape) / row_threads(shape);
 
-    (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_tokens + rows - 1) / rows), 1};
+    return ki_map_rows_grid(rows_of(shape), a->num_tokens, n_sms);
 }
 
 const struct ki_op ki_op_req_to_global = {

@@ -87,21 +87,38 @@ static enum kiln_status check_args(const struct kiln_shape *shape,
     return ki_op_check_rank("swa_indices", a->dcp_rank, s->dcp_world, err);
 }
 
+enum { WARP = 32, THREADS = 128, FEW_ROWS = 1024 };
+
 static int threads(const struct kiln_shape *shape)
 {
     (void)shape;
-    return 128;
+    return THREADS;
 }
 
-/* A warp for each row. */
+/* Of a launch of more than FEW_ROWS: half a warp has enough in flight for a row of up to 128
+ * columns. Ranks that share a cache squeeze a row with a whole warp. */
+static int rows_of_warp(const struct kiln_shape *shape)
+{
+    const struct SHAPE *s = &shape->swa_indices;
+
+    return s->dcp_world == 1 && s->index_width <= 128 ? 2 : 1;
+}
+
+static int constants(const struct kiln_shape *shape, struct ki_constant *out)
+{
+    out[0] = (struct ki_constant){"kFewRows", FEW_ROWS};
+    out[1] = (struct ki_constant){"kRowsOfWarp", rows_of_warp(shape)};
+    return 2;
+}
+
 static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_args,
                            int n_sms)
 {
     const struct ARGS *a = launch_args;
-    const int64_t rows = threads(shape) / 32;
+    const int rows = a->num_rows > FEW_ROWS ? rows_of_warp(shape) : 1;
 
     (void)n_sms;
-    return (struct ki_grid){(uint32_t)((a->num_rows + rows - 1) / rows), 1};
+    return ki_grid_of(a->num_rows, rows * (int64_t)(THREADS / WARP), THREADS);
 }
 
 const struct ki_op ki_op_swa_indices = {
@@ -116,6 +133,7 @@ const struct ki_op ki_op_swa_indices = {
              .report_offset = offsetof(struct ARGS, report)},
     .template_name = "swa_indices.cu",
     .check = check,
+    .constants = constants,
     .threads = threads,
     .check_args = check_args,
     .grid = grid,

@@ -386,6 +386,12 @@ int64_t ki_op_most_rows(struct ki_row_source source, const void *args)
 }
 
 /* What rows are is the first of these that the op counts. */
+struct ki_grid ki_grid_of(int64_t n, int64_t rows_of_block, int threads)
+{
+    return (struct ki_grid){(uint32_t)((n + rows_of_block - 1) / rows_of_block), 1,
+                            (uint32_t)threads};
+}
+
 int64_t ki_op_launch_rows(const struct ki_op *op, const void *args)
 {
     static const enum kiln_extent rows[] = {KILN_EXTENT_TOKENS, KILN_EXTENT_ROWS,
@@ -477,11 +483,27 @@ static enum kiln_status check_arg(const struct ki_op *op, const void *args,
     return KILN_OK;
 }
 
+/* Counted with 64-bit atomics, which trap where they are not aligned. */
+static enum kiln_status check_report(const struct ki_op *op, const void *args,
+                                     struct kiln_error *err)
+{
+    const void *address;
+
+    memcpy(&address, (const char *)args + op->info.report_offset, sizeof address);
+    if ((uintptr_t)address % sizeof(uint64_t) != 0) {
+        return ki_fail(err, KILN_E_ARGUMENT,
+                       "%s: report = %p: expected a multiple of 8 bytes", op->info.name,
+                       address);
+    }
+    return KILN_OK;
+}
+
 enum kiln_status ki_op_check_args(const struct ki_op *op, const struct kiln_shape *shape,
                                   const void *args, struct kiln_error *err)
 {
     for (size_t i = 0; i < op->info.n_args; i++) {
         KI_TRY(check_arg(op, args, &op->info.args[i], err));
     }
+    KI_TRY(check_report(op, args, err));
     return op->check_args != NULL ? op->check_args(shape, args, err) : KILN_OK;
 }

@@ -107,11 +107,7 @@ static enum kiln_status measure(const struct planner *p, struct kiln_plan_item *
         item->rows += (counted >> arg->extent & 1) == 0 ? rows : 0;
         counted |= (uint32_t)1 << arg->extent;
         if (!ki_add_product(&item->bytes, rows, ki_row_bytes(arg, &item->shape))) {
-            return ki_fail(err, KILN_E_ARGUMENT,
-                           "--max-num-batched-tokens is %" PRId64
-                           " and --max-num-seqs %" PRId64
-                           ": the outputs of %s would pass 2^63 bytes",
-                           p->d.max_num_batched_tokens, p->d.max_num_seqs, info->name);
+            return ki_fail_bytes(&p->d, info->name, err);
         }
     }
     return KILN_OK;
@@ -374,10 +370,7 @@ static enum kiln_status add_step(struct planner *p, struct kiln_error *err)
         for (int64_t copy = 0; copy < copies; copy++) {
             step.rows += segment.rows;
             if (!ki_add_product(&step.bytes, segment.bytes, 1)) {
-                return ki_fail(err, KILN_E_ARGUMENT,
-                               "--max-num-batched-tokens is %" PRId64
-                               ": the outputs of step would pass 2^63 bytes",
-                               p->d.max_num_batched_tokens);
+                return ki_fail_bytes(&p->d, "step", err);
             }
             plan->segments[plan->n_segments++] = segment;
         }

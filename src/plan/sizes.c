@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sizes.h. */
+#include <inttypes.h>
+
+#include "base/status.h"
 #include "plan/sizes.h"
 
 int64_t ki_decode_rows(const struct kiln_deployment *d)
@@ -44,4 +47,16 @@ bool ki_add_product(int64_t *sum, int64_t a, int64_t b)
     }
     *sum += a * b;
     return true;
+}
+
+enum kiln_status ki_fail_bytes(const struct kiln_deployment *d, const char *what,
+                               struct kiln_error *err)
+{
+    return ki_fail(err, KILN_E_ARGUMENT,
+                   "--max-num-batched-tokens is %" PRId64 ", --max-num-seqs %" PRId64
+                   ", --num-speculative-tokens %" PRId64 ", --image-width %" PRId64
+                   ", --max-model-len %" PRId64 ": the outputs of %s would pass 2^63 "
+                   "bytes",
+                   d->max_num_batched_tokens, d->max_num_seqs, d->num_speculative_tokens,
+                   d->image_width, d->max_model_len, what);
 }

@@ -23,4 +23,8 @@ int64_t ki_row_bytes(const struct kiln_arg *arg, const struct kiln_shape *shape)
 /* Adds a * b to *sum; false: it would not fit. None is negative. */
 bool ki_add_product(int64_t *sum, int64_t a, int64_t b);
 
+/* `what` would be too large: KILN_E_ARGUMENT, with every number that makes it so. */
+enum kiln_status ki_fail_bytes(const struct kiln_deployment *d, const char *what,
+                               struct kiln_error *err);
+
 #endif

@@ -17,8 +17,8 @@ static enum kiln_status refused(const struct kiln_kernel *kernel, struct ki_grid
     return ki_fail_native(
         err, KILN_E_DRIVER, KILN_ORIGIN_DRIVER, (int)result,
         ki_driver_result_name(kernel->driver, result),
-        "launch of %s, %u x %u blocks of %d threads%s: cuLaunchKernelEx",
-        kernel->op->info.name, grid.x, grid.y, kernel->threads, hint);
+        "launch of %s, %u x %u blocks of %u threads%s: cuLaunchKernelEx",
+        kernel->op->info.name, grid.x, grid.y, grid.threads, hint);
 }
 
 static enum kiln_status launch(const struct kiln_kernel *kernel, const void *args,
@@ -39,7 +39,7 @@ static enum kiln_status launch(const struct kiln_kernel *kernel, const void *arg
         .gridDimX = grid.x,
         .gridDimY = grid.y,
         .gridDimZ = 1,
-        .blockDimX = (unsigned int)kernel->threads,
+        .blockDimX = grid.threads,
         .blockDimY = 1,
         .blockDimZ = 1,
         .hStream = stream,

@@ -22,7 +22,6 @@ struct kiln_kernel {
     struct ki_device device;      /* of the load */
     struct ki_target target;      /* of the cubin */
     uint32_t variant;             /* bits of enum kiln_variant */
-    int threads;                  /* of a block */
     bool from_cache;              /* the cubin came from disk */
     bool waits;                   /* for the kernel ahead, before it touches memory */
     int nvrtc_major, nvrtc_minor; /* who compiled the cubin */

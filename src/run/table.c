@@ -254,6 +254,11 @@ static enum ki_claim take(struct ki_table *table, struct ki_table_entry *entry,
     return KI_CLAIM_BUILD;
 }
 
+static bool is_sealed(const struct ki_table *table)
+{
+    return atomic_load(&table->seal) == KI_SEALED;
+}
+
 /* With the mutex held. What fails remembered was not ready at the seal, and is not now. */
 static bool is_refused(const struct ki_table *table, const struct ki_ident *ident,
                        enum ki_entry_state goal)
@@ -261,7 +266,7 @@ static bool is_refused(const struct ki_table *table, const struct ki_ident *iden
     const struct ki_table_entry *entry = ki_table_at(table, probe(table, ident));
     enum step step = entry != NULL ? next_step(entry, goal) : STEP_BUILD;
 
-    return table->is_sealed && step != STEP_DONE && step != STEP_WAIT;
+    return is_sealed(table) && step != STEP_DONE && step != STEP_WAIT;
 }
 
 enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *ident,
@@ -289,7 +294,7 @@ enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *i
     }
     *out_entry = entry;
     /* The seal may have come while the mutex was given up. */
-    *out_claim = table->is_sealed && step != STEP_DONE ? KI_CLAIM_SEALED
+    *out_claim = is_sealed(table) && step != STEP_DONE ? KI_CLAIM_SEALED
                                                        : take(table, entry, step);
 out:
     ki_mutex_unlock(&table->mutex);
@@ -298,6 +303,9 @@ out:
 
 static bool is_at_work(const struct ki_table *table)
 {
+    if (table->n_here > 0) {
+        return true;
+    }
     for (uint32_t i = 0; i < table->capacity; i++) {
         const struct ki_table_entry *entry = ki_table_at(table, i);
         int state = entry != NULL ? atomic_load(&entry->state) : KI_ENTRY_IDLE;
@@ -309,29 +317,71 @@ static bool is_at_work(const struct ki_table *table)
     return false;
 }
 
-enum kiln_status ki_table_seal(struct ki_table *table, bool is_sealed, int64_t timeout_ms,
+enum kiln_status ki_table_seal(struct ki_table *table, int seal, int64_t timeout_ms,
                                struct kiln_error *err)
 {
     const int64_t until_ms = ki_now_ms() + timeout_ms;
     enum kiln_status status = KILN_OK;
-    bool before;
+    int own = seal;
+    int before;
 
     ki_mutex_lock(&table->mutex);
-    before = table->is_sealed;
-    table->is_sealed = is_sealed;
-    while (is_sealed && is_at_work(table)) {
+    before = atomic_exchange(&table->seal, own);
+    while (seal == KI_SEALED && is_at_work(table)) {
         if (ki_now_ms() >= until_ms) {
-            table->is_sealed = before;
+            (void)atomic_compare_exchange_strong(&table->seal, &own, before);
             status = ki_fail(err, KILN_E_TIMEOUT,
                              "another thread still builds or loads after %lld ms: seal "
                              "once all is prepared",
                              (long long)timeout_ms);
-            break;
+            goto out;
         }
         (void)ki_cond_wait_until(&table->changed, &table->mutex, until_ms);
     }
+    /* While it waited, another thread may have set its own, or given up. */
+    atomic_store(&table->seal, own);
+out:
     ki_mutex_unlock(&table->mutex);
     return status;
+}
+
+static bool is_loaded_in(const struct ki_table_entry *entry, CUcontext context)
+{
+    bool is_in = entry->kernel.device.context == context;
+
+    for (uint32_t i = 0; i < KI_OTHER_CONTEXTS && i < entry->n_others; i++) {
+        is_in = is_in || entry->others[i] == context;
+    }
+    return is_in;
+}
+
+enum ki_claim ki_table_claim_here(struct ki_table *table, struct ki_table_entry *entry,
+                                  CUcontext context)
+{
+    enum ki_claim claim = KI_CLAIM_LOAD;
+
+    ki_mutex_lock(&table->mutex);
+    if (is_loaded_in(entry, context)) {
+        claim = KI_CLAIM_DONE;
+    } else if (is_sealed(table)) {
+        claim = KI_CLAIM_SEALED;
+    } else {
+        table->n_here++;
+    }
+    ki_mutex_unlock(&table->mutex);
+    return claim;
+}
+
+void ki_table_end_here(struct ki_table *table, struct ki_table_entry *entry,
+                       CUcontext context, bool is_done)
+{
+    ki_mutex_lock(&table->mutex);
+    table->n_here--;
+    if (is_done && !is_loaded_in(entry, context)) {
+        entry->others[entry->n_others++ % KI_OTHER_CONTEXTS] = context;
+    }
+    ki_cond_broadcast(&table->changed);
+    ki_mutex_unlock(&table->mutex);
 }
 
 void ki_table_publish(struct ki_table *table, struct ki_table_entry *entry,

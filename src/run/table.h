@@ -30,6 +30,8 @@ enum ki_entry_state {
     KI_ENTRY_FAILED,
 };
 
+enum { KI_OTHER_CONTEXTS = 4 };
+
 struct ki_table_entry {
     _Atomic int state;         /* enum ki_entry_state; READY is stored with release */
     struct ki_ident ident;     /* written before the entry is first visible */
@@ -39,6 +41,8 @@ struct ki_table_entry {
     struct kiln_error error; /* FAILED */
     bool load_failed;        /* FAILED: the build did not, its load did */
     int64_t retry_ms;        /* FAILED: not before this time of ki_now_ms */
+    CUcontext others[KI_OTHER_CONTEXTS]; /* READY: also loaded there; under mutex */
+    uint32_t n_others;                   /* ever; the newest are kept */
     struct ki_launch_counts counts; /* of the kernel; last, as every launch writes here */
 };
 
@@ -48,7 +52,8 @@ struct ki_table {
     uint32_t capacity;                     /* slots, a power of two, twice the cap */
     uint32_t max_entries;                  /* the cap: KILN_E_LIMIT beyond */
     uint32_t n_entries;                    /* under mutex */
-    bool is_sealed;                        /* under mutex: no claim gives work any more */
+    _Atomic int seal;                      /* as told, under mutex; read by any */
+    uint32_t n_here;                       /* under mutex: claims of claim_here */
     struct ki_mutex mutex; /* guards every change of state, slots and n_entries */
     struct ki_cond changed;
 };
@@ -84,10 +89,24 @@ enum kiln_status ki_table_claim(struct ki_table *table, const struct ki_ident *i
                                 struct ki_table_entry **out_entry,
                                 enum ki_claim *out_claim, struct kiln_error *err);
 
-/* From now on claims that would give work are refused, or no longer. Waits for the work
- * under way, timeout_ms at most: KILN_E_TIMEOUT, and all is as before. */
-enum kiln_status ki_table_seal(struct ki_table *table, bool is_sealed, int64_t timeout_ms,
+/* A seal is a value of enum kiln_seal_mode; this is the one that refuses. */
+enum { KI_SEALED = 2 };
+
+/* With KI_SEALED claims that would give work are refused from now on, with others no longer.
+ * KI_SEALED waits for the work under way, timeout_ms at most: KILN_E_TIMEOUT, and all is as
+ * before. Of several threads at once, the last that gets KILN_OK has its seal. */
+enum kiln_status ki_table_seal(struct ki_table *table, int seal, int64_t timeout_ms,
                                struct kiln_error *err);
+
+/*
+ * A READY kernel in another context than that of its load: KI_CLAIM_DONE, its load was
+ * finished there; KI_CLAIM_LOAD: you finish it and call ki_table_end_here, `is_done` or not,
+ * and a seal waits for you; KI_CLAIM_SEALED.
+ */
+enum ki_claim ki_table_claim_here(struct ki_table *table, struct ki_table_entry *entry,
+                                  CUcontext context);
+void ki_table_end_here(struct ki_table *table, struct ki_table_entry *entry,
+                       CUcontext context, bool is_done);
 
 /* The claimant's word: the entry's fields are final, state becomes BUILT or READY. */
 void ki_table_publish(struct ki_table *table, struct ki_table_entry *entry,

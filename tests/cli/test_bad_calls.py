@@ -5,6 +5,9 @@ import cli_support
 from cli_support import DEPLOYMENT, FLASH, CliTest
 
 TOPK = ("topk=4", "block_size=2", "table_width=4")
+# each op's outputs have an address, all together do not
+HUGE = ("--model", FLASH, "--max-model-len", "1048576", "--max-num-batched-tokens", "2147483647",
+        "--image-width", "1000000000")
 MANIFEST = "manifest.json"   # written by setUp, with no targets
 
 # (what stands in the message, the call)
@@ -68,6 +71,11 @@ CALLS = (
     ("--max-model-len: cannot be given with --manifest",
      ["plan", "--manifest", MANIFEST, "--max-model-len", "8"]),
     ("--manifest-out: expected a value", ["plan", *DEPLOYMENT, "--manifest-out"]),
+    # each number that makes outputs too large is named
+    ("--num-speculative-tokens 2147483400",
+     ["plan", *DEPLOYMENT, "--max-num-seqs", "1", "--num-speculative-tokens", "2147483400"]),
+    *(("all ops together would pass 2^63",
+       ["plan", *HUGE, *flags]) for flags in ((), ("--json",), ("--manifest-out", "huge.json"))),
     # warm, check, list, trim
     ("--arch: missing", ["warm", *DEPLOYMENT]),
     ("--arch: missing, and manifest.json names no targets", ["warm", "--manifest", MANIFEST]),

@@ -97,6 +97,12 @@ class Output(CliTest):
 
         self.assertLessEqual({"nvrtc", "driver", "cache"}, topics)
 
+    def test_json_can_quote_a_path_that_is_not_utf_8(self):
+        done = self.run_kiln("doctor", "--json", env={"KILN_NVRTC": b"/nowhere/\xff\x01\"lib.so"})
+        texts = [json.loads(line)["text"] for line in done.stdout.splitlines()]
+
+        self.assertIn('/nowhere/?\x01"lib.so', " ".join(texts))
+
     def test_doctor_fails_where_nvrtc_is_amiss_field_38(self):
         done = self.run_kiln("doctor", env={"KILN_NVRTC": "/nowhere/libnvrtc.so"})
 

@@ -7,7 +7,7 @@
 [[maybe_unused]] constexpr int kTableStride = 4096;
 [[maybe_unused]] constexpr int kDcpWorld = 1;
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
-[[maybe_unused]] constexpr int kThreads = 256;
+[[maybe_unused]] constexpr int kThreads = 128;
 [[maybe_unused]] constexpr int kOp = 2;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "c128a_topk.cu"
@@ -27,7 +27,7 @@
 //      prefill_local[num_tokens - num_decode_tokens, kCapacity]. int32 but where said.
 //
 // A row belongs to one warp of each block in x, kThreads / 32 rows a block. The blocks of
-// one x deal its rows' columns out among them in slices of 128, so that few rows still
+// one x deal its rows' columns out among them in pieces of 256, so that few rows still
 // fill the GPU and neither grid nor code depends on how many columns are active. With
 // kDcpWorld > 1 a decode row is made of its rank's records alone, and a warp counts the
 // usable ones before its slices itself: reading the pages again is cheaper than waiting
@@ -40,7 +40,7 @@ constexpr int kTableWidth = 4096;   // pages of a request
 constexpr int kTableStride = 4096;  // elements between rows of block_table
 constexpr int kDcpWorld = 1;        // ranks that share the cache
 constexpr int kDcpInterleave = 1;   // consecutive ids of one rank
-constexpr int kThreads = 256;       // threads of a block
+constexpr int kThreads = 128;       // threads of a block
 #endif
 
 static_assert(kCompressRatio >= 1 && kCapacity >= 1,
@@ -60,6 +60,25 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
 
 __device__ inline unsigned lane_of_thread()
 {
@@ -163,6 +182,16 @@ template <int kPageSlots, int kPages>
 constexpr unsigned kPagedIds = static_cast<unsigned>(
     least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
 
+// Where the pages of a request begin. Of one that the table lacks nothing may be read: then
+// it is only a number, which no pointer arithmetic could make.
+template <int kStride>
+__device__ inline const int *pages_of(const int *table, unsigned request)
+{
+    constexpr unsigned long long kRowBytes = sizeof(int) * kStride;
+    return reinterpret_cast<const int *>(reinterpret_cast<unsigned long long>(table) +
+                                         kRowBytes * request);
+}
+
 // The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
 template <int kPageSlots>
 __device__ inline int slot_in_page(int page, unsigned offset)
@@ -185,6 +214,45 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
+
 struct count_t {
     const int *address;
     int value;
@@ -195,15 +263,11 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
 #line 10 "common/report.cuh"
 
@@ -371,6 +435,8 @@ __device__ inline void wait_for_previous_kernel()
 
 
 
+
+
 constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
 constexpr unsigned kSlice = kWarp * kQuad;
 
@@ -378,10 +444,13 @@ struct int_quad_t {
     int at[kQuad];
 };
 
-// The same for all threads of a row.
-__device__ inline bool takes_quads(const int *row)
+// Do all these rows? The same for all threads of a row.
+template <typename... others_t>
+__device__ inline bool takes_quads(const int *row, const others_t *...others)
 {
-    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+    const auto addresses = (reinterpret_cast<unsigned long long>(row) | ... |
+                            reinterpret_cast<unsigned long long>(others));
+    return addresses % sizeof(int_quad_t) == 0;
 }
 
 // Column i of the lane's four.
@@ -390,6 +459,19 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
 {
     const unsigned lane = lane_of_thread();
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Four neighbours, from a column on that takes a 16-byte access.
+__device__ inline int_quad_t load_whole_quad(const int *address)
+{
+    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    return {whole.x, whole.y, whole.z, whole.w};
+}
+
+__device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
+{
+    *reinterpret_cast<int4 *>(address) =
+        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
 }
 
 // Columns at or past width are not read and come back as -1. What is read once (kOnce)
@@ -419,8 +501,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        *reinterpret_cast<int4 *>(row + first) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        store_whole_quad(row + first, quad);
         return;
     }
 #pragma unroll
@@ -431,7 +512,171 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
+
+// A row of kWidth columns that kLanes threads share in quads of neighbours: in each round a thread
+// has kBatch of them.
+template <unsigned kWidth, unsigned kLanes>
+struct quads_of {
+    static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
+    static constexpr unsigned kBatch = least(4u, kTurns);
+    static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+
+    __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
+    {
+        return ((round * kBatch + i) * kLanes + lane) * kQuad;
+    }
+};
+
+// A thread's quad from `column` on; where rows are not aligned (not kWide), one by one. Columns at
+// or past kWidth are not read and come back as -1, as all do that are not wanted.
+template <unsigned kWidth, bool kWide>
+__device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    int4 whole = make_int4(-1, -1, -1, -1);
+    if (wanted && column < kWhole) {
+        whole = __ldg(reinterpret_cast<const int4 *>(row + column));
+    }
+    int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const bool alone = column >= kWhole && column + i < kWidth;
+            quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
+        }
+    }
+    return quad;
+}
+
+// Columns at or past kWidth are not written.
+template <unsigned kWidth, bool kWide>
+__device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    if (column < kWhole) {
+        *reinterpret_cast<int4 *>(row + column) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    }
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            if (column >= kWhole && column + i < kWidth) {
+                row[column + i] = quad.at[i];
+            }
+        }
+    }
+}
+
+template <unsigned kWidth, unsigned kLanes, bool kWide>
+__device__ inline void
+store_batch(int *row, unsigned round, unsigned lane,
+            const int_quad_t (&batch)[quads_of<kWidth, kLanes>::kBatch])
+{
+    using quads = quads_of<kWidth, kLanes>;
+#pragma unroll
+    for (unsigned i = 0; i < quads::kBatch; i++) {
+        store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
+    }
+}
 #line 50 "c128a_topk.cu"
+#line 1 "common/record_row.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A row of c128a_topk where one rank has all records. Its constants stand before this.
+//
+// A warp of each block of one x takes pieces of the row, in turn. What a warp waits for is
+// its look-ups: those of two pieces are under way at once.
+
+
+
+
+
+
+// A piece is kPiece slices; a lane has a quad of each.
+constexpr unsigned kPiece = 2;
+
+// Neighbours in a quad that surely share a page.
+constexpr unsigned kSharing = kBlockSize % 4 == 0 ? 4 : kBlockSize % 2 == 0 ? 2 : 1;
+
+// Column j < n holds record j: its slot (kPaged) or just its number.
+template <bool kPaged>
+__device__ inline int entry_of(unsigned record, unsigned n, int page)
+{
+    const int entry = kPaged ? slot_in_page<kBlockSize>(page, record % kBlockSize)
+                             : static_cast<int>(record);
+    return record < n ? entry : -1;
+}
+
+// The pages of a lane's columns of a piece, -1 past n: as one address and constants, and
+// no look-up waits for another.
+template <bool kPaged>
+__device__ inline void look_up(const int *pages, unsigned first, unsigned n,
+                               int_quad_t (&quads)[kPiece])
+{
+    if (!kPaged) {
+        return;
+    }
+    const int *near = pages + first / kBlockSize;
+#pragma unroll
+    for (unsigned i = 0; i < kPiece; i++) {
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            const unsigned offset = i * kSlice + j;
+            const unsigned page = (first % kBlockSize + offset) / kBlockSize;
+            quads[i].at[j] = j % kSharing == 0
+                                 ? load_if(first + offset < n, near, page, -1)
+                                 : quads[i].at[j - j % kSharing];
+        }
+    }
+}
+
+template <bool kPaged>
+__device__ inline void write_piece(int *row, unsigned first, unsigned whole, unsigned n,
+                                   int_quad_t (&quads)[kPiece])
+{
+    int *out = row + first;
+#pragma unroll
+    for (unsigned i = 0; i < kPiece; i++) {
+        const unsigned column = first + i * kSlice;
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            quads[i].at[j] = entry_of<kPaged>(column + j, n, quads[i].at[j]);
+        }
+        if (column < whole) {
+            store_whole_quad(out + i * kSlice, quads[i]);
+        }
+    }
+}
+
+// In quads where the row's address allows.
+template <bool kPaged>
+__device__ inline void write_row(int *row, unsigned width, unsigned n, const int *pages)
+{
+    const unsigned whole = takes_quads(row) ? width / kQuad * kQuad : 0;
+    const unsigned step = gridDim.y * kPiece * kSlice;
+    const unsigned begin = column_of<true>(blockIdx.y * kPiece, 0);
+#pragma unroll 1 // short code is better
+    for (unsigned first = begin; first < whole; first += 2 * step) {
+        const unsigned next = first + step;
+        int_quad_t quads[kPiece] = {};
+        int_quad_t next_quads[kPiece] = {};
+        look_up<kPaged>(pages, first, n, quads);
+        if (next < whole) {
+            look_up<kPaged>(pages, next, n, next_quads);
+        }
+        write_piece<kPaged>(row, first, whole, n, quads);
+        if (next < whole) {
+            write_piece<kPaged>(row, next, whole, n, next_quads);
+        }
+    }
+    const unsigned rest = whole + blockIdx.y * kWarp + lane_of_thread();
+#pragma unroll 1
+    for (unsigned column = rest; column < width; column += gridDim.y * kWarp) {
+        const int page =
+            kPaged ? load_if(column < n, pages, column / kBlockSize, -1) : -1;
+        row[column] = entry_of<kPaged>(column, n, page);
+    }
+}
+#line 51 "c128a_topk.cu"
 #line 1 "common/records.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
@@ -454,7 +699,7 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 51 "c128a_topk.cu"
+#line 52 "c128a_topk.cu"
 
 
 struct args_t {
@@ -475,50 +720,6 @@ struct args_t {
 };
 
 constexpr unsigned kRows = kThreads / kWarp;
-
-// A lane's entries of a slice: column j < n holds record j, its slot (kPaged) or just its
-// number. A page that neighbours share is looked up once.
-template <bool kWide, bool kPaged>
-__device__ inline int_quad_t entries_of(unsigned slice, unsigned n, const int *pages)
-{
-    int_quad_t quad;
-    int page = -1;
-#pragma unroll
-    for (unsigned i = 0; i < kQuad; i++) {
-        const unsigned record = column_of<kWide>(slice, i);
-        const unsigned offset = record % kBlockSize;
-        int entry = static_cast<int>(record);
-        if constexpr (kPaged) {
-            if (record < n && (!kWide || i == 0 || offset == 0)) {
-                page = __ldg(pages + record / kBlockSize);
-            }
-            entry = slot_in_page<kBlockSize>(page, offset);
-        }
-        quad.at[i] = record < n ? entry : -1;
-    }
-    return quad;
-}
-
-template <bool kWide, bool kPaged>
-__device__ inline void write_slices(int *row, unsigned width, unsigned n,
-                                    const int *pages)
-{
-    const unsigned slices = div_up(width, kSlice);
-#pragma unroll 4 // look-ups of several slices in flight
-    for (unsigned slice = blockIdx.y; slice < slices; slice += gridDim.y) {
-        store_quad<kWide>(row, slice, width, entries_of<kWide, kPaged>(slice, n, pages));
-    }
-}
-
-template <bool kPaged>
-__device__ inline void write_row(int *row, unsigned width, unsigned n, const int *pages)
-{
-    if (takes_quads(row)) {
-        write_slices<true, kPaged>(row, width, n, pages);
-    } else {
-        write_slices<false, kPaged>(row, width, n, pages);
-    }
-}
 
 // How many of the records [begin, end) have a usable page, by a warp.
 template <bool kWide>
@@ -673,7 +874,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long position = args.positions[row];
     const int request = args.token_to_req[row];
     const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
-    const bool stored = !masks || args.slot_mapping[row] >= 0;
+    const long long raw_slot = masks ? args.slot_mapping[row] : 0;
 
     const int width = clamp(active_width, 0, kCapacity);
     const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
@@ -687,9 +888,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     } else {
         const unsigned owned = owned_below<kDcpWorld, kDcpInterleave>(n, args.dcp_rank);
         const unsigned paged = least(owned, kPagedIds<kBlockSize, kTableWidth>);
-        const unsigned length = write_decode_row(
-            args.decode_slots + static_cast<long long>(row) * kCapacity, width,
-            known && stored ? paged : 0, args.block_table + table_row * kTableStride);
+        const unsigned length =
+            write_decode_row(args.decode_slots + static_cast<long long>(row) * kCapacity,
+                             width, known && raw_slot >= 0 ? paged : 0,
+                             args.block_table + table_row * kTableStride);
         if (blockIdx.y == 0 && lane_of_thread() == 0) {
             args.decode_lens[row] = static_cast<int>(length);
         }

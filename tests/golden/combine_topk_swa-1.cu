@@ -58,6 +58,25 @@ constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
 
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
 __device__ inline unsigned lane_of_thread()
 {
     return threadIdx.x % kWarp;
@@ -87,6 +106,45 @@ __device__ inline unsigned warp_of_thread()
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
+
 struct count_t {
     const int *address;
     int value;
@@ -97,15 +155,11 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
 #line 10 "common/report.cuh"
 
@@ -211,6 +265,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 }
 #line 6 "common/window.cuh"
 
+
 // Positions [start, end) of a sequence; none where end <= start.
 struct range_t {
     long long start;
@@ -226,9 +281,12 @@ __device__ inline long long position_of(long long token, long long query_end,
 
 // Tokens of an image that are seen before or after a token; arrays may be null.
 template <int kImageWidth>
-__device__ inline long long visible_at(const int *visible, unsigned token)
+__device__ inline int visible_at(const int *visible, unsigned token)
 {
-    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
+    if (kImageWidth == 0) {
+        return 0;
+    }
+    return greatest(load_if(visible != nullptr, visible, token, 0), 0);
 }
 
 // Before it is cut at its end to the columns that a row has for it.
@@ -248,6 +306,33 @@ __device__ inline range_t window_of(long long position, long long seq_len, long 
     constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
     const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
     return {whole.start, least(whole.end, whole.start + kMost)};
+}
+
+// Positions [first, first + n), which all are below 2^31; n is 0 where there are none.
+struct run_t {
+    unsigned first;
+    unsigned n;
+};
+
+// The same window in 32 bits, of a token of a request whose queries end at query_end. left and
+// right are not negative.
+template <int kWindow, int kImageWidth>
+__device__ inline run_t window_run(int token, int query_end, int seq_len, int left,
+                                   int right)
+{
+    constexpr unsigned kMost = static_cast<unsigned>(kWindow) + kImageWidth;
+    const unsigned length = greatest(seq_len, 0);
+    // Below length for a token before query_end, else not; unless 32 bits do not hold it: then
+    // it is before the sequence, or further past its end than a token sees.
+    const unsigned position =
+        length + static_cast<unsigned>(token) - static_cast<unsigned>(query_end);
+    const bool held = (position < length) == (token < query_end);
+    const unsigned end = held ? length : 0;
+    const unsigned before =
+        least(position, static_cast<unsigned>(greatest(left, kWindow - 1)));
+    const unsigned first = position - before;
+    const unsigned seen = least(before + 1 + static_cast<unsigned>(right), kMost);
+    return {first, least(seen, end - least(first, end))};
 }
 #line 7 "common/check_length.cuh"
 
@@ -286,6 +371,7 @@ __device__ inline void wait_for_previous_kernel()
 }
 #endif
 #line 44 "combine_topk_swa.cu"
+
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -297,6 +383,8 @@ __device__ inline void wait_for_previous_kernel()
 
 
 
+
+
 constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
 constexpr unsigned kSlice = kWarp * kQuad;
 
@@ -304,10 +392,13 @@ struct int_quad_t {
     int at[kQuad];
 };
 
-// The same for all threads of a row.
-__device__ inline bool takes_quads(const int *row)
+// Do all these rows? The same for all threads of a row.
+template <typename... others_t>
+__device__ inline bool takes_quads(const int *row, const others_t *...others)
 {
-    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+    const auto addresses = (reinterpret_cast<unsigned long long>(row) | ... |
+                            reinterpret_cast<unsigned long long>(others));
+    return addresses % sizeof(int_quad_t) == 0;
 }
 
 // Column i of the lane's four.
@@ -316,6 +407,19 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
 {
     const unsigned lane = lane_of_thread();
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Four neighbours, from a column on that takes a 16-byte access.
+__device__ inline int_quad_t load_whole_quad(const int *address)
+{
+    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    return {whole.x, whole.y, whole.z, whole.w};
+}
+
+__device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
+{
+    *reinterpret_cast<int4 *>(address) =
+        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
 }
 
 // Columns at or past width are not read and come back as -1. What is read once (kOnce)
@@ -345,8 +449,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        *reinterpret_cast<int4 *>(row + first) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        store_whole_quad(row + first, quad);
         return;
     }
 #pragma unroll
@@ -357,7 +460,73 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 45 "combine_topk_swa.cu"
+
+// A row of kWidth columns that kLanes threads share in quads of neighbours: in each round a thread
+// has kBatch of them.
+template <unsigned kWidth, unsigned kLanes>
+struct quads_of {
+    static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
+    static constexpr unsigned kBatch = least(4u, kTurns);
+    static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+
+    __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
+    {
+        return ((round * kBatch + i) * kLanes + lane) * kQuad;
+    }
+};
+
+// A thread's quad from `column` on; where rows are not aligned (not kWide), one by one. Columns at
+// or past kWidth are not read and come back as -1, as all do that are not wanted.
+template <unsigned kWidth, bool kWide>
+__device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    int4 whole = make_int4(-1, -1, -1, -1);
+    if (wanted && column < kWhole) {
+        whole = __ldg(reinterpret_cast<const int4 *>(row + column));
+    }
+    int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const bool alone = column >= kWhole && column + i < kWidth;
+            quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
+        }
+    }
+    return quad;
+}
+
+// Columns at or past kWidth are not written.
+template <unsigned kWidth, bool kWide>
+__device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    if (column < kWhole) {
+        *reinterpret_cast<int4 *>(row + column) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    }
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            if (column >= kWhole && column + i < kWidth) {
+                row[column + i] = quad.at[i];
+            }
+        }
+    }
+}
+
+template <unsigned kWidth, unsigned kLanes, bool kWide>
+__device__ inline void
+store_batch(int *row, unsigned round, unsigned lane,
+            const int_quad_t (&batch)[quads_of<kWidth, kLanes>::kBatch])
+{
+    using quads = quads_of<kWidth, kLanes>;
+#pragma unroll
+    for (unsigned i = 0; i < quads::kBatch; i++) {
+        store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
+    }
+}
+#line 46 "combine_topk_swa.cu"
 #line 1 "common/records.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
@@ -380,7 +549,7 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 46 "combine_topk_swa.cu"
+#line 47 "combine_topk_swa.cu"
 
 #line 1 "common/requests.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -408,7 +577,7 @@ __device__ inline int narrow_requests(const int *query_start_loc, int num_reques
     }
     return first;
 }
-#line 48 "combine_topk_swa.cu"
+#line 49 "combine_topk_swa.cu"
 
 
 struct args_t {
@@ -434,6 +603,43 @@ static_assert(kWidth <= kCombinedStride,
 
 constexpr unsigned kRows = kThreads / kWarp;
 
+// What a row's window is made of; of the requests that may have its token, a lane has one.
+struct inputs_t {
+    int workspace_rows;
+    int swa_base;
+    int left;
+    int right;
+    int origin; // the launch's first token
+    unsigned request;
+    int begin;
+    int end;
+    int seq_len;
+    int gather_len;
+};
+
+// All of it is under way before any of it is looked at, but for the search where there
+// are more requests than lanes.
+__device__ inline inputs_t load_inputs(const args_t &args, unsigned row)
+{
+    inputs_t in = {};
+    in.origin = load_if(args.num_requests > 0, args.query_start_loc, 0, 0);
+    in.request = lane_of_thread();
+    if (args.num_requests > static_cast<int>(kWarp)) {
+        in.request += narrow_requests(args.query_start_loc, args.num_requests,
+                                      static_cast<long long>(in.origin) + row);
+    }
+    const bool given = in.request < static_cast<unsigned>(args.num_requests);
+    in.begin = load_if(given, args.query_start_loc, in.request, 0);
+    in.end = load_if(given, args.query_start_loc, in.request + 1LL, 0);
+    in.seq_len = load_if(given, args.seq_lens, in.request, 0);
+    in.gather_len = load_if(given, args.gather_lens, in.request, 0);
+    in.left = visible_at<kImageWidth>(args.left_visible, row);
+    in.right = visible_at<kImageWidth>(args.right_visible, row);
+    in.workspace_rows = read_count(args.workspace_rows, 0);
+    in.swa_base = read_count(args.swa_base, 0);
+    return in;
+}
+
 // A row's token: the request that has it, and its position there, -1 if there is none.
 struct token_t {
     long long position;
@@ -442,82 +648,55 @@ struct token_t {
     int gather_len;
 };
 
-// By a warp: a lane for each request that it may be; the one that has the token tells
-// all.
-__device__ inline token_t token_of(const args_t &args, unsigned row)
+// By a warp: the lane whose request has the token tells all.
+__device__ inline token_t token_of(const inputs_t &in, unsigned row)
 {
-    const int origin = args.num_requests > 0 ? args.query_start_loc[0] : 0;
-    const long long token = static_cast<long long>(origin) + row;
-    const int first = narrow_requests(args.query_start_loc, args.num_requests, token);
-    const long long request = static_cast<long long>(first) + lane_of_thread();
-    int begin = 0;
-    int end = 0;
-    int seq_len = 0;
-    int gather_len = 0;
-    if (request < args.num_requests) {
-        begin = args.query_start_loc[request];
-        end = args.query_start_loc[request + 1];
-        seq_len = args.seq_lens[request];
-        gather_len = args.gather_lens[request];
-    }
-    const unsigned has = __ballot_sync(kWholeWarp, begin <= token && token < end);
-    if (has == 0) {
-        return {-1, 0, 0, 0};
-    }
-    const int lane = __ffs(has) - 1;
-    end = __shfl_sync(kWholeWarp, end, lane);
-    seq_len = __shfl_sync(kWholeWarp, seq_len, lane);
-    gather_len = __shfl_sync(kWholeWarp, gather_len, lane);
-    return {seq_len - (end - token), static_cast<unsigned>(first + lane), seq_len,
-            gather_len};
+    const long long token = static_cast<long long>(in.origin) + row;
+    const unsigned has = __ballot_sync(kWholeWarp, in.begin <= token && token < in.end);
+    const int lane = __ffs(has) - 1; // none: what the last lane tells is not looked at
+    const int end = __shfl_sync(kWholeWarp, in.end, lane);
+    const int seq_len = __shfl_sync(kWholeWarp, in.seq_len, lane);
+    const int gather_len = __shfl_sync(kWholeWarp, in.gather_len, lane);
+    const unsigned request = in.request - lane_of_thread() + lane;
+    const long long position = position_of(token, end, seq_len);
+    return {has == 0 ? -1 : position, request, seq_len, gather_len};
 }
 
-// What the columns of a row hold: a pick below n_picks, a gathered token in
-// [gathered_begin, gathered_end), else nothing, which below length is an entry that
-// cannot be mapped.
+// What the columns of a row hold: a pick below n_picks, the n_gathered tokens from
+// gathered_begin on, else nothing, which below length is an entry that cannot be mapped.
 struct parts_t {
     unsigned n_picks;
     unsigned gathered_begin;
-    unsigned gathered_end;
+    unsigned n_gathered;
     unsigned length;
     unsigned n_records;     // a pick is below it
     unsigned record_base;   // the workspace row of record 0
     unsigned gathered_base; // add a column: the workspace row of its gathered token
 };
 
-__device__ inline parts_t parts_of(const args_t &args, unsigned row)
+__device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
+                                   long long n_picks)
 {
-    const int workspace_rows = read_count(args.workspace_rows, 0);
-    const int swa_base = read_count(args.swa_base, 0);
-    const token_t token = token_of(args, row);
     if (token.position < 0) {
         return {};
     }
-    long long left = 0;
-    long long right = 0;
-    if (kImageWidth > 0 && args.left_visible != nullptr) {
-        left = greatest(args.left_visible[row], 0);
-        right = greatest(args.right_visible[row], 0);
-    }
-    const long long reach = kWindow - 1 + greatest<long long>(left - (kWindow - 1), 0);
-    const long long start = greatest<long long>(token.position - reach, 0);
-    const long long stop = least<long long>(token.position + right + 1, token.seq_len);
-    const long long n_window = least<long long>(stop - start, kWindow + kImageWidth);
-    const long long n_picks = complete_records<kCompressRatio>(token.position, kTopk);
-    const long long length = n_picks + n_window;
+    const range_t window =
+        window_of<kWindow, kImageWidth>(token.position, token.seq_len, in.left, in.right);
+    const long long length = n_picks + window.end - window.start;
     // The column of the first gathered token, were the window to reach so far.
-    const long long first = n_picks + token.seq_len - token.gather_len - start;
-    const long long last = first + token.gather_len;
-    const unsigned record_base = static_cast<unsigned>(workspace_rows) * token.request;
+    const long long first = n_picks + token.seq_len - token.gather_len - window.start;
+    const long long begin = clamp(first, n_picks, length);
+    const long long end = clamp(first + token.gather_len, n_picks, length);
+    const unsigned base = static_cast<unsigned>(in.workspace_rows) * token.request;
     parts_t parts;
     parts.n_picks = static_cast<unsigned>(n_picks);
-    parts.gathered_begin = static_cast<unsigned>(clamp(first, n_picks, length));
-    parts.gathered_end = static_cast<unsigned>(clamp(last, n_picks, length));
+    parts.gathered_begin = static_cast<unsigned>(begin);
+    parts.n_gathered = static_cast<unsigned>(greatest(end - begin, 0LL));
     parts.length = static_cast<unsigned>(length);
-    parts.n_records = static_cast<unsigned>(greatest(swa_base, 0));
-    parts.record_base = record_base;
+    parts.n_records = static_cast<unsigned>(greatest(in.swa_base, 0));
+    parts.record_base = base;
     parts.gathered_base =
-        record_base + static_cast<unsigned>(swa_base) - static_cast<unsigned>(first);
+        base + static_cast<unsigned>(in.swa_base) - static_cast<unsigned>(first);
     return parts;
 }
 
@@ -532,52 +711,75 @@ constexpr unsigned kBatch = div_up(kSlices, div_up(kSlices, kBatchMax));
 // cost bandwidth.
 constexpr int kFewRows = 4096;
 
-template <bool kWide>
+// Whole quads; the other columns of a quad that reaches past n are read in vain.
 __device__ inline void load_picks(const int *picks, unsigned slice, unsigned n,
                                   int_quad_t (&quads)[kBatch])
 {
 #pragma unroll // the batch lives in registers
     for (unsigned i = 0; i < kBatch; i++) {
-        if (column_of<kWide>(slice + i, 0) < n) {
-            quads[i] = load_quad<kWide>(picks, slice + i, kTopk);
+        const unsigned first = column_of<true>(slice + i, 0);
+        if (static_cast<int>(first) < kTopk && first < n) {
+            quads[i] = load_whole_quad(picks + first);
         }
     }
 }
 
 __device__ inline int entry_of(const parts_t &parts, unsigned column, int pick)
 {
-    if (column < parts.n_picks) {
-        const unsigned record = static_cast<unsigned>(pick);
-        return record < parts.n_records ? static_cast<int>(parts.record_base + record)
-                                        : -1;
-    }
-    const bool gathered = column >= parts.gathered_begin && column < parts.gathered_end;
-    return gathered ? static_cast<int>(parts.gathered_base + column) : -1;
+    const unsigned record = static_cast<unsigned>(pick);
+    const bool mapped = column < parts.n_picks && record < parts.n_records;
+    const int entry = mapped ? static_cast<int>(parts.record_base + record) : -1;
+    const bool gathered = column - parts.gathered_begin < parts.n_gathered;
+    return gathered ? static_cast<int>(parts.gathered_base + column) : entry;
 }
 
-template <bool kWide>
+__device__ inline void store_entries(int *combined, unsigned slice, const parts_t &parts,
+                                     int_quad_t (&quads)[kBatch])
+{
+#pragma unroll
+    for (unsigned i = 0; i < kBatch; i++) {
+        const unsigned first = column_of<true>(slice + i, 0);
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            quads[i].at[j] = entry_of(parts, first + j, quads[i].at[j]);
+        }
+        if (first / kQuad < kWidth / kQuad) {
+            store_whole_quad(combined + first, quads[i]);
+        }
+    }
+}
+
+// Picks are asked for as soon as they can be; the rest is worked out while they come.
 __device__ inline void combine_row(const args_t &args, unsigned row, const int *picks,
                                    int *combined)
 {
     const bool few = args.num_tokens <= kFewRows;
+    const bool wide = kTopk % kQuad == 0 && takes_quads(picks) && takes_quads(combined);
     int_quad_t quads[kBatch] = {};
-    if (few) {
-        load_picks<kWide>(picks, 0, kTopk, quads);
+    const inputs_t in = load_inputs(args, row);
+    if (few && wide) {
+        load_picks(picks, 0, kTopk, quads);
     }
-    const parts_t parts = parts_of(args, row);
-    for (unsigned slice = 0; slice < kSlices; slice += kBatch) {
-        if (!few || slice > 0) {
-            load_picks<kWide>(picks, slice, parts.n_picks, quads);
-        }
-#pragma unroll
-        for (unsigned i = 0; i < kBatch; i++) {
-#pragma unroll
-            for (unsigned j = 0; j < kQuad; j++) {
-                const unsigned column = column_of<kWide>(slice + i, j);
-                quads[i].at[j] = entry_of(parts, column, quads[i].at[j]);
+    const token_t token = token_of(in, row);
+    const unsigned n_picks = complete_records<kCompressRatio>(token.position, kTopk);
+    if (!few && wide) {
+        load_picks(picks, 0, n_picks, quads);
+    }
+    const parts_t parts = parts_of(in, token, n_picks);
+    unsigned done = 0; // columns, in quads
+    if (wide) {
+        for (unsigned slice = 0; slice < kSlices; slice += kBatch) {
+            if (slice > 0) {
+                load_picks(picks, slice, n_picks, quads);
             }
-            store_quad<kWide>(combined, slice + i, kWidth, quads[i]);
+            store_entries(combined, slice, parts, quads);
         }
+        done = kWidth / kQuad * kQuad;
+    }
+#pragma unroll 1 // seldom run: short code is better
+    for (unsigned column = done + lane_of_thread(); column < kWidth; column += kWarp) {
+        const int pick = load_if(column < n_picks, picks, column, -1);
+        combined[column] = entry_of(parts, column, pick);
     }
     if (lane_of_thread() == 0) {
         args.combined_lens[row] = static_cast<int>(parts.length);
@@ -587,22 +789,21 @@ __device__ inline void combine_row(const args_t &args, unsigned row, const int *
 // What the rules turned away, for the checked build; by the warp that has the row.
 __device__ inline void check_row(const args_t &args, unsigned row)
 {
-    const token_t token = token_of(args, row);
+    const inputs_t in = load_inputs(args, row);
+    const token_t token = token_of(in, row);
     if (token.position < 0) {
         return;
     }
-    const range_t window = whole_window<kWindow>(
-        token.position, token.seq_len, visible_at<kImageWidth>(args.left_visible, row),
-        visible_at<kImageWidth>(args.right_visible, row));
+    const range_t window =
+        whole_window<kWindow>(token.position, token.seq_len, in.left, in.right);
     check_length<static_cast<long long>(kWindow) + kImageWidth>(
         lane_of_thread() == 0 ? args.report : nullptr, row, window);
-    const int swa_base = read_count(args.swa_base, 0);
     const int n_picks = complete_records<kCompressRatio>(token.position, kTopk);
     const long long first = static_cast<long long>(row) * kTopkStride;
     for (int column = static_cast<int>(lane_of_thread()); column < n_picks;
          column += kWarp) {
         const int id = args.topk_indices[first + column];
-        if (id != kNone && (id < 0 || id >= swa_base)) {
+        if (id != kNone && (id < 0 || id >= in.swa_base)) {
             report(args.report, kReasonId, row, column, id);
         }
     }
@@ -619,11 +820,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const long long first_pick = static_cast<long long>(row) * kTopkStride;
     const int *picks = kTopk > 0 ? args.topk_indices + first_pick : nullptr;
     int *combined = args.combined_indices + static_cast<long long>(row) * kCombinedStride;
-    if (takes_quads(picks) && takes_quads(combined)) {
-        combine_row<true>(args, row, picks, combined);
-    } else {
-        combine_row<false>(args, row, picks, combined);
-    }
+    combine_row(args, row, picks, combined);
     if constexpr (kChecked) {
         check_row(args, row);
     }

@@ -6,7 +6,7 @@
 [[maybe_unused]] constexpr int kTableStride = 1003;
 [[maybe_unused]] constexpr int kDcpWorld = 4;
 [[maybe_unused]] constexpr int kDcpInterleave = 2;
-[[maybe_unused]] constexpr int kThreads = 64;
+[[maybe_unused]] constexpr int kThreads = 256;
 [[maybe_unused]] constexpr int kOp = 6;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "compressed_slots.cu"
@@ -34,7 +34,7 @@ constexpr int kTableWidth = 4096; // pages of a request
 constexpr int kTableStride = 4096;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive records of one rank
-constexpr int kThreads = 64;      // threads of a block
+constexpr int kThreads = 256;     // threads of a block
 #endif
 
 static_assert(kCompressRatio >= 1, "compress_ratio must be at least 1");
@@ -53,6 +53,25 @@ static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
 
 __device__ inline unsigned lane_of_thread()
 {
@@ -156,6 +175,16 @@ template <int kPageSlots, int kPages>
 constexpr unsigned kPagedIds = static_cast<unsigned>(
     least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
 
+// Where the pages of a request begin. Of one that the table lacks nothing may be read: then
+// it is only a number, which no pointer arithmetic could make.
+template <int kStride>
+__device__ inline const int *pages_of(const int *table, unsigned request)
+{
+    constexpr unsigned long long kRowBytes = sizeof(int) * kStride;
+    return reinterpret_cast<const int *>(reinterpret_cast<unsigned long long>(table) +
+                                         kRowBytes * request);
+}
+
 // The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
 template <int kPageSlots>
 __device__ inline int slot_in_page(int page, unsigned offset)
@@ -178,6 +207,45 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
+
 struct count_t {
     const int *address;
     int value;
@@ -188,15 +256,11 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
 #line 10 "common/report.cuh"
 
@@ -371,59 +435,99 @@ __device__ inline int narrow_requests(const int *query_start_loc, int num_reques
 #line 8 "common/token_places.cuh"
 
 struct place_t {
-    int request;        // -1: none has the token
-    long long position; // of the token in its sequence; -1 where there is no request
+    int request;  // -1: none has the token
+    int position; // of the token in its sequence, below 0 before it; -1: no request
 };
 
-// By a whole warp, with tokens that do not descend from lane to lane. The warp searches the
-// request of its first token together. From there on requests are looked at one per lane,
-// and each lane finds its token's among them by the requests' ends, which never decrease:
-// 32 neighbours rarely need a second look.
+constexpr place_t kNoPlace = {-1, -1};
+
+// Of a token below its request's end. A sequence of less than nothing is as one of nothing:
+// all of its tokens stand before it.
+__device__ inline int position_of(int token, int end, int seq_len)
+{
+    return greatest(seq_len, 0) - (end - token);
+}
+
+// How many requests end at or before a token.
+__device__ inline unsigned requests_before(const int *query_start_loc, unsigned requests,
+                                           int token)
+{
+    unsigned low = 0;
+    unsigned high = requests;
+#pragma unroll 1
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        const bool passed = query_start_loc[middle + 1] <= token;
+        low = passed ? middle + 1 : low;
+        high = passed ? high : middle;
+    }
+    return low;
+}
+
+// Requests are looked at one per lane, from the first that may have the warp's first token.
+// Each that ends inside the warp leaves a mark there: a token's request comes as many
+// requests further as there are marks up to it.
+template <bool kPositions>
+__device__ inline place_t search_place(const int *query_start_loc, const int *seq_lens,
+                                       int num_requests, int token)
+{
+    const unsigned requests = static_cast<unsigned>(num_requests);
+    const int lead = __shfl_sync(kWholeWarp, token, 0);
+    const unsigned first =
+        static_cast<unsigned>(narrow_requests(query_start_loc, num_requests, lead));
+    const unsigned looked_at = first + lane_of_thread();
+    const bool known = looked_at < requests;
+    int origin = 0;
+    int end = 0;
+    int seq_len = 0;
+    if (num_requests > 0) {
+        origin = query_start_loc[0];
+    }
+    if (known) {
+        end = query_start_loc[looked_at + 1];
+    }
+    if (kPositions && known) {
+        seq_len = seq_lens[looked_at];
+    }
+    const unsigned at = known ? static_cast<unsigned>(greatest(end, lead) - lead) : kWarp;
+    const bool inside = 0 < at && at < kWarp;
+    const unsigned marks = __reduce_or_sync(kWholeWarp, inside ? 1u << at : 0u);
+    const unsigned before = __popc(__ballot_sync(kWholeWarp, at == 0));
+    const unsigned ends = __popc(__ballot_sync(kWholeWarp, inside));
+
+    const unsigned passed = before + __popc(marks << (kWarp - 1 - (token - lead)));
+    unsigned request = first + passed;
+    end = __shfl_sync(kWholeWarp, end, passed);
+    seq_len = kPositions ? __shfl_sync(kWholeWarp, seq_len, passed) : 0;
+    // Where requests share a mark, some without tokens, or go on behind the last lane's.
+    if (__popc(marks) != ends || before + ends == kWarp) {
+        request = requests_before(query_start_loc, requests, token);
+        end = request < requests ? query_start_loc[request + 1] : 0;
+        seq_len = kPositions && request < requests ? seq_lens[request] : 0;
+    }
+    const bool has = request < requests && origin <= token;
+    return has ? place_t{static_cast<int>(request), position_of(token, end, seq_len)}
+               : kNoPlace;
+}
+
+// By a whole warp, with tokens that count up from its first lane's to the last token.
 template <bool kPositions>
 __device__ inline place_t place_of_token(const int *query_start_loc, const int *seq_lens,
-                                         int num_requests, int token)
+                                         int num_requests, int num_tokens, int token)
 {
-    constexpr int kPastEveryToken = 0x7fffffff;
-    constexpr place_t kNone = {-1, -1};
-    if (num_requests <= 0) {
-        return kNone;
+    const unsigned tokens = static_cast<unsigned>(num_tokens);
+    // In decode each token is a request of its own: token t is request t.
+    if (tokens < 2 * static_cast<unsigned>(num_requests)) {
+        const int request = least(token, num_requests - 1);
+        const int *bounds = query_start_loc + request;
+        const int begin = bounds[0];
+        const int end = bounds[1];
+        const int seq_len = kPositions ? seq_lens[request] : 0;
+        if (__all_sync(kWholeWarp, begin <= token && token < end)) {
+            return {request, position_of(token, end, seq_len)};
+        }
     }
-    place_t place = kNone;
-    // Looked at last, so that no other load waits for it.
-    const int origin = query_start_loc[0];
-    const unsigned requests = static_cast<unsigned>(num_requests);
-    unsigned first = static_cast<unsigned>(narrow_requests(
-        query_start_loc, num_requests, __shfl_sync(kWholeWarp, token, 0)));
-    bool searches = true;
-    do {
-        const unsigned request = first + lane_of_thread();
-        const unsigned known = least(request, requests - 1);
-        int end = query_start_loc[known + 1];
-        int seq_len = 0;
-        if constexpr (kPositions) {
-            seq_len = seq_lens[known];
-        }
-        end = request < requests ? end : kPastEveryToken;
-        unsigned passed = 0; // how many of them end before the token, but for the last
-#pragma unroll               // five steps
-        for (unsigned step = kWarp / 2; step > 0; step /= 2) {
-            const int other = __shfl_sync(kWholeWarp, end, passed + step - 1);
-            passed += other <= token ? step : 0;
-        }
-        end = __shfl_sync(kWholeWarp, end, passed);
-        if constexpr (kPositions) {
-            seq_len = __shfl_sync(kWholeWarp, seq_len, passed);
-        }
-        if (searches && token < end) {
-            searches = false;
-            if (first + passed < requests) {
-                place.request = static_cast<int>(first + passed);
-                place.position = seq_len - (static_cast<long long>(end) - token);
-            }
-        }
-        first += kWarp;
-    } while (first < requests && __any_sync(kWholeWarp, searches));
-    return token >= origin ? place : kNone;
+    return search_place<kPositions>(query_start_loc, seq_lens, num_requests, token);
 }
 #line 43 "compressed_slots.cu"
 
@@ -440,30 +544,30 @@ struct args_t {
     report_t *report;
 };
 
-// The slot of what a token at this place completes, or -1.
-__device__ inline long long slot_of(const args_t &args, const place_t &place)
+// The slot of what a token at this place completes, or -1. Nothing is jumped over but the
+// page's look-up.
+__device__ inline long long slot_of(const args_t &args, const place_t &place, bool writes)
 {
-    // Below the length of its sequence, which is an int.
     const unsigned position = static_cast<unsigned>(place.position);
-    if (place.position < 0 || place.request >= args.table_rows ||
-        (position + 1) % kCompressRatio != 0) {
-        return -1;
-    }
     const int record = static_cast<int>(position / kCompressRatio);
     const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(record, args.dcp_rank);
-    if (!owned.mine || owned.local >= kPagedIds<kBlockSize, kTableWidth>) {
-        return -1;
+    const bool maps = writes && (position + 1) % kCompressRatio == 0 &&
+                      place.request < args.table_rows && owned.mine &&
+                      owned.local < kPagedIds<kBlockSize, kTableWidth>;
+    int page = -1;
+    if (maps) {
+        const int *pages =
+            args.block_table + static_cast<long long>(place.request) * kTableStride;
+        page = __ldg(pages + owned.local / kBlockSize);
     }
-    const int *pages =
-        args.block_table + static_cast<long long>(place.request) * kTableStride;
-    const long long page = __ldg(pages + owned.local / kBlockSize);
-    return page >= 0 ? page * kBlockSize + owned.local % kBlockSize : -1;
+    const long long begin = static_cast<long long>(page) * kBlockSize;
+    return page >= 0 ? begin + owned.local % kBlockSize : -1;
 }
 
 // What the rules turned away, for the checked build, of a token that may write.
 __device__ inline void check_token(const args_t &args, unsigned row, const place_t &place)
 {
-    if (place.position < 0 || (place.position + 1) % kCompressRatio != 0) {
+    if ((place.position + 1) % kCompressRatio != 0) {
         return;
     }
     const report_at_t at = {args.report, row, -1};
@@ -474,7 +578,7 @@ __device__ inline void check_token(const args_t &args, unsigned row, const place
     const int *pages =
         args.block_table + static_cast<long long>(place.request) * kTableStride;
     const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
-        at, static_cast<int>(place.position / kCompressRatio), args.dcp_rank);
+        at, place.position / kCompressRatio, args.dcp_rank);
     if (local >= 0) {
         check_page<kTwo31>(at, pages[local / kBlockSize]);
     }
@@ -486,20 +590,22 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     wait_for_previous_kernel();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
-    if (row - lane_of_thread() >= tokens) {
-        return;
-    }
     // Lanes past the last token take part in the search, with that one.
     const int token = static_cast<int>(least(row, tokens - 1));
-    const bool masks = kDcpWorld == 1 && args.own_slots != nullptr;
-    const bool stored = !masks || args.own_slots[token] >= 0;
+    long long own_slot = 0;
+    if (kDcpWorld == 1 && args.own_slots != nullptr) {
+        own_slot = __ldg(args.own_slots + token);
+    }
     const place_t place = place_of_token<true>(args.query_start_loc, args.seq_lens,
-                                               args.num_requests, token);
+                                               args.num_requests, args.num_tokens, token);
+    // Both at once, so that the search does not wait for the slot.
+    const bool writes = (place.position | static_cast<int>(own_slot >> 32)) >= 0;
+    const long long slot = slot_of(args, place, writes);
     if (row < tokens) {
-        args.slots[row] = stored ? slot_of(args, place) : -1;
+        args.slots[row] = slot;
     }
     if constexpr (kChecked) {
-        if (row < tokens && stored) {
+        if (row < tokens && writes) {
             check_token(args, row, place);
         }
     }

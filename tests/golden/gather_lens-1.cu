@@ -36,6 +36,25 @@ constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
 
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
 __device__ inline unsigned lane_of_thread()
 {
     return threadIdx.x % kWarp;
@@ -51,6 +70,45 @@ __device__ inline unsigned warp_of_thread()
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
+
 struct count_t {
     const int *address;
     int value;
@@ -61,15 +119,11 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
 #line 25 "gather_lens.cu"
 #line 1 "common/int_math.cuh"
@@ -124,6 +178,7 @@ __device__ inline void wait_for_previous_kernel()
 }
 #endif
 #line 27 "gather_lens.cu"
+
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -200,7 +255,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 28 "gather_lens.cu"
+#line 29 "gather_lens.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -212,14 +267,12 @@ struct args_t {
     report_t *report;
 };
 
+constexpr unsigned kMost = kTwo31 - 1;
+
 // What was clipped, for the checked build; a decode request's row is negative.
 __device__ inline void check_request(const args_t &args, int row, long long sum)
 {
-    if (is_first_thread()) {
-        report_count(args.report, kReasonFirstRequest, args.first_request,
-                     args.num_requests);
-    }
-    if (row >= 0 && sum >= kTwo31) {
+    if (row >= 0 && sum > kMost) {
         report(args.report, kReasonLength, row, -1, sum);
     }
 }
@@ -228,25 +281,37 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned request = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned requests = static_cast<unsigned>(args.num_requests);
-    if (request >= requests) {
-        return;
-    }
-    // Of decode requests too, so that nothing waits for the count.
-    const long long begin = args.query_start_loc[request];
-    const long long query_len = args.query_start_loc[request + 1] - begin;
-    const long long prefix = args.seq_lens[request] - query_len;
-    const int replayed = args.replay_start != nullptr ? args.replay_start[request] : 0;
-    const long long before = clamp<long long>(prefix - replayed, 0, kWindow - 1);
-    const long long sum = query_len + before;
-    const long long gathered = least<long long>(sum, kTwo31 - 1);
-
+    // Threads past the last request look at that one: nothing is loaded behind a branch.
+    const unsigned request = least(row, requests - 1);
     const int first = clamp(read_count(args.first_request, 0), 0, args.num_requests);
-    if (request >= static_cast<unsigned>(first)) {
-        args.gather_lens[request - first] = static_cast<int>(gathered);
+    const int *bounds = args.query_start_loc + request;
+    const int begin = bounds[0];
+    const int end = bounds[1];
+    const int seq_len = args.seq_lens[request];
+    const int replay_start =
+        load_if(args.replay_start != nullptr, args.replay_start, request, 0);
+
+    // Unsigned: neither difference is negative where it counts, and both may pass 2^31-1.
+    const unsigned query_len = static_cast<unsigned>(end) - static_cast<unsigned>(begin);
+    const unsigned replayed =
+        static_cast<unsigned>(seq_len) - static_cast<unsigned>(replay_start);
+    const unsigned past = greatest(replayed, query_len) - query_len;
+    const unsigned before =
+        seq_len >= replay_start ? least<unsigned>(past, kWindow - 1) : 0;
+    const unsigned gathered = least(least(query_len, kMost) + before, kMost);
+    if (row < requests && static_cast<int>(row) >= first) {
+        args.gather_lens[row - first] = static_cast<int>(gathered);
     }
     if constexpr (kChecked) {
-        check_request(args, static_cast<int>(request) - first, sum);
+        if (is_first_thread()) {
+            report_count(args.report, kReasonFirstRequest, args.first_request,
+                         args.num_requests);
+        }
+        if (row < requests) {
+            check_request(args, static_cast<int>(row) - first,
+                          static_cast<long long>(query_len) + before);
+        }
     }
 }

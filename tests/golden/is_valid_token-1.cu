@@ -1,7 +1,7 @@
 // kiln: is_valid_token
 #define KILN_PRELUDE
 [[maybe_unused]] constexpr int kDcpWorld = 1;
-[[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kThreads = 256;
 [[maybe_unused]] constexpr int kOp = 9;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "is_valid_token.cu"
@@ -15,10 +15,11 @@
 // Out: is_valid_token[num_tokens], bytes.
 //
 // One token per thread: dense accesses at any alignment, and a kernel so short costs less than
-// one that chooses between wide accesses and others. No shared memory.
+// one that chooses between wide accesses and others. Threads past the last token leave last,
+// so that no load waits for that. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kDcpWorld = 1;  // ranks that share the cache
-constexpr int kThreads = 128; // threads of a block
+constexpr int kThreads = 256; // threads of a block
 #endif
 
 static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
@@ -32,6 +33,25 @@ constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
 
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
 __device__ inline unsigned lane_of_thread()
 {
     return threadIdx.x % kWarp;
@@ -41,11 +61,50 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 20 "is_valid_token.cu"
+#line 21 "is_valid_token.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
+
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
 
 struct count_t {
     const int *address;
@@ -57,17 +116,13 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
-#line 21 "is_valid_token.cu"
+#line 22 "is_valid_token.cu"
 #line 1 "common/launch_order.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The order of launches. A programmatic launch may start before the kernel ahead of it on the
@@ -89,7 +144,7 @@ __device__ inline void wait_for_previous_kernel()
 {
 }
 #endif
-#line 22 "is_valid_token.cu"
+#line 23 "is_valid_token.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -166,7 +221,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 23 "is_valid_token.cu"
+#line 24 "is_valid_token.cu"
 
 struct args_t {
     const long long *slot_mapping;
@@ -181,13 +236,15 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 {
     wait_for_previous_kernel();
     const unsigned token = blockIdx.x * kThreads + threadIdx.x;
-    if (token >= static_cast<unsigned>(args.num_tokens)) {
-        return;
-    }
+    const bool inside = token < static_cast<unsigned>(args.num_tokens);
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const bool masks = kDcpWorld == 1 && args.slot_mapping != nullptr;
-    const bool mapped = !masks || __ldg(args.slot_mapping + token) >= 0;
-    args.is_valid_token[token] = static_cast<int>(token) < live_tokens && mapped;
+    long long slot = 0; // mapped, where nothing says otherwise
+    if (inside && kDcpWorld == 1 && args.slot_mapping != nullptr) {
+        slot = __ldg(args.slot_mapping + token);
+    }
+    if (inside) {
+        args.is_valid_token[token] = static_cast<int>(token) < live_tokens && slot >= 0;
+    }
     if constexpr (kChecked) {
         if (is_first_thread()) {
             report_count(args.report, kReasonLiveTokens, args.live_tokens,

@@ -15,8 +15,8 @@
 [[maybe_unused]] constexpr int kSpan = 6;
 [[maybe_unused]] constexpr int kTableWidth = 977;
 [[maybe_unused]] constexpr int kTableStride = 980;
-[[maybe_unused]] constexpr int kThreads = 288;
-[[maybe_unused]] constexpr int kRowThreads = 288;
+[[maybe_unused]] constexpr int kThreads = 256;
+[[maybe_unused]] constexpr int kRowThreads = 256;
 [[maybe_unused]] constexpr int kOp = 5;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "mixed_sparse_indices.cu"
@@ -30,15 +30,17 @@
 //   each part ends with -1; sparse_lens[t] = Ws + entries of the second part
 //   slot x is named x / block * span + x % block; -1 where that does not fit int32
 //
-// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], the tables swa_block_table and
-//      block_table; for each token token_to_req, is_valid_token (bytes), left_visible and
-//      right_visible, the last three or null; for decode tokens decode_swa_indices[., kSwaWidth],
-//      decode_compressed_indices[., kDecodeTopk], decode_compressed_lens or null; for the others
-//      prefill_topk_indices[., max(kTopk, 1)].
+// In:  query_start_loc[num_requests + 1], seq_lens[num_requests], swa_block_table[swa_table_rows,
+//      kSwaTableWidth], block_table[table_rows, kTableWidth], for each token token_to_req,
+//      is_valid_token (bytes), left_visible and right_visible, the last three or null; for decode
+//      tokens decode_swa_indices[., kSwaWidth], decode_compressed_indices[., kDecodeTopk],
+//      decode_compressed_lens or null; for the others prefill_topk_indices[., max(kTopk, 1)].
 // Out: sparse_indices[num_tokens, Ws + Kp], sparse_lens[num_tokens]. All int32.
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block: its first warp has the
-// window, the others slices of 128 compressed columns. Accesses are of 16 bytes where addresses
-// allow. Shared memory: kThreads / 32 ints where local ids are counted.
+//
+// kRowThreads threads share a row; a block has several rows of one warp, or one row of several. A
+// thread takes four neighbouring columns at a time; of the compressed part it fetches up to sixteen
+// before it uses the first. Accesses are of 16 bytes where all rows are aligned to that. Shared
+// memory: kRowThreads / 32 ints where several warps count local ids.
 #ifndef KILN_PRELUDE
 constexpr int kWindow = 128;        // raw tokens of the sliding window
 constexpr int kSwaWidth = 128;      // columns of a given window row
@@ -55,8 +57,8 @@ constexpr int kBlockSize = 64; // the same of the compressed cache
 constexpr int kSpan = 64;
 constexpr int kTableWidth = 4096;
 constexpr int kTableStride = 4096;
-constexpr int kThreads = 96;    // threads of a block
-constexpr int kRowThreads = 96; // threads of a row
+constexpr int kThreads = 128;   // threads of a block
+constexpr int kRowThreads = 32; // threads of a row
 #endif
 
 static_assert(kWindow >= 1 && kSwaWidth >= kWindow && kImageWidth >= 0,
@@ -80,6 +82,25 @@ constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
 
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
 __device__ inline unsigned lane_of_thread()
 {
     return threadIdx.x % kWarp;
@@ -89,11 +110,50 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 53 "mixed_sparse_indices.cu"
+#line 55 "mixed_sparse_indices.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
+
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
 
 struct count_t {
     const int *address;
@@ -105,17 +165,13 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
-#line 54 "mixed_sparse_indices.cu"
+#line 56 "mixed_sparse_indices.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -145,7 +201,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 55 "mixed_sparse_indices.cu"
+#line 57 "mixed_sparse_indices.cu"
 #line 1 "common/launch_order.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The order of launches. A programmatic launch may start before the kernel ahead of it on the
@@ -167,10 +223,11 @@ __device__ inline void wait_for_previous_kernel()
 {
 }
 #endif
-#line 56 "mixed_sparse_indices.cu"
+#line 58 "mixed_sparse_indices.cu"
 #line 1 "common/paged_run.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
+
 
 
 
@@ -232,6 +289,16 @@ template <int kPageSlots, int kPages>
 constexpr unsigned kPagedIds = static_cast<unsigned>(
     least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
 
+// Where the pages of a request begin. Of one that the table lacks nothing may be read: then
+// it is only a number, which no pointer arithmetic could make.
+template <int kStride>
+__device__ inline const int *pages_of(const int *table, unsigned request)
+{
+    constexpr unsigned long long kRowBytes = sizeof(int) * kStride;
+    return reinterpret_cast<const int *>(reinterpret_cast<unsigned long long>(table) +
+                                         kRowBytes * request);
+}
+
 // The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
 template <int kPageSlots>
 __device__ inline int slot_in_page(int page, unsigned offset)
@@ -239,7 +306,7 @@ __device__ inline int slot_in_page(int page, unsigned offset)
     const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
     return usable ? page * kPageSlots + static_cast<int>(offset) : -1;
 }
-#line 8 "common/paged_run.cuh"
+#line 9 "common/paged_run.cuh"
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -251,6 +318,8 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 
 
 
+
+
 constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
 constexpr unsigned kSlice = kWarp * kQuad;
 
@@ -258,10 +327,13 @@ struct int_quad_t {
     int at[kQuad];
 };
 
-// The same for all threads of a row.
-__device__ inline bool takes_quads(const int *row)
+// Do all these rows? The same for all threads of a row.
+template <typename... others_t>
+__device__ inline bool takes_quads(const int *row, const others_t *...others)
 {
-    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+    const auto addresses = (reinterpret_cast<unsigned long long>(row) | ... |
+                            reinterpret_cast<unsigned long long>(others));
+    return addresses % sizeof(int_quad_t) == 0;
 }
 
 // Column i of the lane's four.
@@ -270,6 +342,19 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
 {
     const unsigned lane = lane_of_thread();
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Four neighbours, from a column on that takes a 16-byte access.
+__device__ inline int_quad_t load_whole_quad(const int *address)
+{
+    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    return {whole.x, whole.y, whole.z, whole.w};
+}
+
+__device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
+{
+    *reinterpret_cast<int4 *>(address) =
+        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
 }
 
 // Columns at or past width are not read and come back as -1. What is read once (kOnce)
@@ -299,8 +384,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        *reinterpret_cast<int4 *>(row + first) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        store_whole_quad(row + first, quad);
         return;
     }
 #pragma unroll
@@ -311,42 +395,189 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 9 "common/paged_run.cuh"
 
-// What a pool calls the slot at an offset of a page, where its pages lie kSpan ids apart; -1 where
-// an int32 cannot name it. The slot itself must fit, so that only a greater span can exceed it.
-template <int kPageSlots, int kSpan>
-__device__ inline int id_in_pool(int page, unsigned offset)
+// A row of kWidth columns that kLanes threads share in quads of neighbours: in each round a thread
+// has kBatch of them.
+template <unsigned kWidth, unsigned kLanes>
+struct quads_of {
+    static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
+    static constexpr unsigned kBatch = least(4u, kTurns);
+    static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+
+    __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
+    {
+        return ((round * kBatch + i) * kLanes + lane) * kQuad;
+    }
+};
+
+// A thread's quad from `column` on; where rows are not aligned (not kWide), one by one. Columns at
+// or past kWidth are not read and come back as -1, as all do that are not wanted.
+template <unsigned kWidth, bool kWide>
+__device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    if constexpr (kSpan <= kPageSlots) {
-        return page * kSpan + static_cast<int>(offset);
-    } else {
-        const long long id = static_cast<long long>(page) * kSpan + offset;
-        return id < kTwo31 ? static_cast<int>(id) : -1;
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    int4 whole = make_int4(-1, -1, -1, -1);
+    if (wanted && column < kWhole) {
+        whole = __ldg(reinterpret_cast<const int4 *>(row + column));
+    }
+    int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const bool alone = column >= kWhole && column + i < kWidth;
+            quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
+        }
+    }
+    return quad;
+}
+
+// Columns at or past kWidth are not written.
+template <unsigned kWidth, bool kWide>
+__device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    if (column < kWhole) {
+        *reinterpret_cast<int4 *>(row + column) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    }
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            if (column >= kWhole && column + i < kWidth) {
+                row[column + i] = quad.at[i];
+            }
+        }
     }
 }
 
-// The same of a slot, which may be any int32: negative ones are -1.
-template <int kPageSlots, int kSpan>
-__device__ inline int id_of_slot(int slot)
+template <unsigned kWidth, unsigned kLanes, bool kWide>
+__device__ inline void
+store_batch(int *row, unsigned round, unsigned lane,
+            const int_quad_t (&batch)[quads_of<kWidth, kLanes>::kBatch])
 {
-    if (slot < 0) {
-        return -1;
-    }
-    if constexpr (kSpan == kPageSlots) {
-        return slot;
-    } else {
-        return id_in_pool<kPageSlots, kSpan>(slot / kPageSlots,
-                                             static_cast<unsigned>(slot) % kPageSlots);
+    using quads = quads_of<kWidth, kLanes>;
+#pragma unroll
+    for (unsigned i = 0; i < quads::kBatch; i++) {
+        store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
     }
 }
+#line 10 "common/paged_run.cuh"
+#line 1 "common/window.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows: the positions that a token sees, where its request is known.
 
-// The same of an offset of a page that may be any int32.
+
+
+
+
+// Positions [start, end) of a sequence; none where end <= start.
+struct range_t {
+    long long start;
+    long long end;
+};
+
+// A token's position: what its request lacks to its end, off the length of its sequence.
+__device__ inline long long position_of(long long token, long long query_end,
+                                        long long seq_len)
+{
+    return seq_len - (query_end - token);
+}
+
+// Tokens of an image that are seen before or after a token; arrays may be null.
+template <int kImageWidth>
+__device__ inline int visible_at(const int *visible, unsigned token)
+{
+    if (kImageWidth == 0) {
+        return 0;
+    }
+    return greatest(load_if(visible != nullptr, visible, token, 0), 0);
+}
+
+// Before it is cut at its end to the columns that a row has for it.
+template <int kWindow>
+__device__ inline range_t whole_window(long long position, long long seq_len,
+                                       long long left, long long right)
+{
+    const long long before = greatest<long long>(left, kWindow - 1);
+    return {greatest<long long>(position - before, 0),
+            least(position + right + 1, seq_len)};
+}
+
+template <int kWindow, int kImageWidth>
+__device__ inline range_t window_of(long long position, long long seq_len, long long left,
+                                    long long right)
+{
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
+    return {whole.start, least(whole.end, whole.start + kMost)};
+}
+
+// Positions [first, first + n), which all are below 2^31; n is 0 where there are none.
+struct run_t {
+    unsigned first;
+    unsigned n;
+};
+
+// The same window in 32 bits, of a token of a request whose queries end at query_end. left and
+// right are not negative.
+template <int kWindow, int kImageWidth>
+__device__ inline run_t window_run(int token, int query_end, int seq_len, int left,
+                                   int right)
+{
+    constexpr unsigned kMost = static_cast<unsigned>(kWindow) + kImageWidth;
+    const unsigned length = greatest(seq_len, 0);
+    // Below length for a token before query_end, else not; unless 32 bits do not hold it: then
+    // it is before the sequence, or further past its end than a token sees.
+    const unsigned position =
+        length + static_cast<unsigned>(token) - static_cast<unsigned>(query_end);
+    const bool held = (position < length) == (token < query_end);
+    const unsigned end = held ? length : 0;
+    const unsigned before =
+        least(position, static_cast<unsigned>(greatest(left, kWindow - 1)));
+    const unsigned first = position - before;
+    const unsigned seen = least(before + 1 + static_cast<unsigned>(right), kMost);
+    return {first, least(seen, end - least(first, end))};
+}
+#line 11 "common/paged_run.cuh"
+
+// What a pool calls the first slot of a page, any int32, where its pages lie kSpan ids apart.
+// 2^31, negative as an int32, where an int32 can name no such slot or no such id; so is an id
+// past 2^31 further on in the page, since it exceeds that by less than a page.
+template <int kPageSlots, int kSpan>
+__device__ inline unsigned id_of_page(int page)
+{
+    constexpr unsigned kPages =
+        least(kTwo31 / kPageSlots, div_up<unsigned>(kTwo31, kSpan));
+    const unsigned number = static_cast<unsigned>(page);
+    return number < kPages ? number * kSpan : kTwo31;
+}
+
+// What it calls the slot at an offset of a page, or -1.
 template <int kPageSlots, int kSpan>
 __device__ inline int id_of_entry(int page, unsigned offset)
 {
-    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
-    return usable ? id_in_pool<kPageSlots, kSpan>(page, offset) : -1;
+    return greatest(static_cast<int>(id_of_page<kPageSlots, kSpan>(page) + offset), -1);
+}
+
+// The same of a slot, any int32.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_of_slot(int slot)
+{
+    constexpr unsigned kRest = least<unsigned>(kTwo31 % kSpan, kPageSlots);
+    constexpr unsigned long long kNamed = kTwo31 / kSpan * 1ULL * kPageSlots + kRest;
+    constexpr unsigned kSlots =
+        static_cast<unsigned>(least<unsigned long long>(kNamed, kTwo31));
+    const unsigned entry = static_cast<unsigned>(slot);
+    const unsigned id = entry / kPageSlots * kSpan + entry % kPageSlots;
+    return entry < kSlots ? static_cast<int>(id) : -1;
+}
+
+// The page of an id, any int32, or -1.
+template <int kPageSlots, int kPages>
+__device__ inline int page_of(const int *pages, unsigned id, bool wanted)
+{
+    return load_if(wanted && id < kPagedIds<kPageSlots, kPages>, pages, id / kPageSlots,
+                   -1);
 }
 
 // The same of an id of a request, any int32, from its pages.
@@ -354,74 +585,67 @@ template <int kPageSlots, int kPages, int kSpan>
 __device__ inline int id_of_local(const int *pages, int id)
 {
     const unsigned local = static_cast<unsigned>(id);
-    if (local >= kPagedIds<kPageSlots, kPages>) {
-        return -1;
-    }
-    return id_of_entry<kPageSlots, kSpan>(__ldg(pages + local / kPageSlots),
+    return id_of_entry<kPageSlots, kSpan>(page_of<kPageSlots, kPages>(pages, local, true),
                                           local % kPageSlots);
 }
 
-// The page of an id, -1 where there is none. Only the load hangs on a condition, so that several
-// are under way together.
-template <int kPageSlots, int kPages>
-__device__ inline int page_of(const int *pages, unsigned id, bool wanted)
+// Four neighbours of a row: the ids from `id` on, of which the run has `left` more, then -1. All of
+// the run's ids are below 2^31.
+template <int kPageSlots, int kPages, int kSpan>
+__device__ inline int_quad_t run_quad(const int *pages, unsigned id, unsigned left)
 {
-    const bool paged = wanted && id < kPagedIds<kPageSlots, kPages>;
-    return paged ? __ldg(pages + id / kPageSlots) : -1;
-}
-
-// The columns of a slice where column j < n holds id first + j, and the others -1. All ids are
-// below 2^31.
-template <bool kWide, int kPageSlots, int kPages, int kSpan>
-__device__ inline int_quad_t run_quad(const int *pages, unsigned first, unsigned n,
-                                      unsigned slice)
-{
-    // Four neighbours lie on two pages at most, unless pages are smaller than they.
-    constexpr bool kShares = kWide && kPageSlots >= kQuad;
-    const unsigned begin = column_of<kWide>(slice, 0);
-    const unsigned last = least(begin + kQuad, n) - 1;
-    const bool looks = begin < n;
-    const int low = page_of<kPageSlots, kPages>(pages, first + begin, looks);
-    const int high = page_of<kPageSlots, kPages>(pages, first + last, looks);
     int_quad_t quad;
+    if constexpr (kPageSlots < kQuad) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const int page = page_of<kPageSlots, kPages>(pages, id + i, i < left);
+            quad.at[i] = id_of_entry<kPageSlots, kSpan>(page, (id + i) % kPageSlots);
+        }
+        return quad;
+    }
+    // The first `rest` of them lie on one page, the others on the next.
+    const unsigned offset = id % kPageSlots;
+    const unsigned rest = kPageSlots - offset;
+    const int low = page_of<kPageSlots, kPages>(pages, id, left > 0);
+    const int high =
+        page_of<kPageSlots, kPages>(pages, id + rest, rest < least(left, kQuad));
+    const unsigned in_low = id_of_page<kPageSlots, kSpan>(low) + offset;
+    const unsigned in_high = id_of_page<kPageSlots, kSpan>(high) - rest;
 #pragma unroll
     for (unsigned i = 0; i < kQuad; i++) {
-        const unsigned column = column_of<kWide>(slice, i);
-        const unsigned id = first + column;
-        const unsigned offset = id % kPageSlots;
-        int page = offset < i ? high : low;
-        if constexpr (!kShares) {
-            page = page_of<kPageSlots, kPages>(pages, id, column < n);
+        unsigned before = i == 0 || i < rest ? in_low : in_high;
+        if (i > 0 && i >= left) {
+            before = kTwo31;
         }
-        quad.at[i] = column < n ? id_of_entry<kPageSlots, kSpan>(page, offset) : -1;
+        quad.at[i] = greatest(static_cast<int>(before + i), -1);
     }
     return quad;
 }
 
-// A row of kColumns columns: the run's ids, then -1.
-template <unsigned kColumns, int kPageSlots, int kPages, int kSpan, bool kWide>
-__device__ inline void write_run_slices(int *row, const int *pages, unsigned first,
-                                        unsigned n)
+// A row of kColumns columns, the run's ids, then -1, by kLanes threads. What is not launched looks
+// nothing up, its run being empty, and writes nothing.
+template <unsigned kColumns, int kPageSlots, int kPages, int kSpan, unsigned kLanes>
+__device__ inline void write_run(int *row, const int *pages, const run_t &run,
+                                 unsigned lane, bool launched)
 {
-#pragma unroll 4 // look-ups of several slices in flight
-    for (unsigned slice = 0; slice < div_up(kColumns, kSlice); slice++) {
-        store_quad<kWide>(
-            row, slice, kColumns,
-            run_quad<kWide, kPageSlots, kPages, kSpan>(pages, first, n, slice));
+    using quads = quads_of<kColumns, kLanes>;
+    const bool wide = takes_quads(row);
+    for (unsigned round = 0; round < quads::kRounds; round++) {
+        int_quad_t batch[quads::kBatch];
+#pragma unroll // look-ups under way together
+        for (unsigned i = 0; i < quads::kBatch; i++) {
+            const unsigned column = quads::column_of(round, i, lane);
+            batch[i] = run_quad<kPageSlots, kPages, kSpan>(pages, run.first + column,
+                                                           run.n - least(run.n, column));
+        }
+        if (launched && !wide) {
+            store_batch<kColumns, kLanes, false>(row, round, lane, batch);
+        } else if (launched) {
+            store_batch<kColumns, kLanes, true>(row, round, lane, batch);
+        }
     }
 }
-
-template <unsigned kColumns, int kPageSlots, int kPages, int kSpan = kPageSlots>
-__device__ inline void write_run(int *row, const int *pages, unsigned first, unsigned n)
-{
-    if (takes_quads(row)) {
-        write_run_slices<kColumns, kPageSlots, kPages, kSpan, true>(row, pages, first, n);
-    } else {
-        write_run_slices<kColumns, kPageSlots, kPages, kSpan, false>(row, pages, first,
-                                                                     n);
-    }
-}
-#line 57 "mixed_sparse_indices.cu"
+#line 59 "mixed_sparse_indices.cu"
 
 
 #line 1 "common/records.cuh"
@@ -446,7 +670,7 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 60 "mixed_sparse_indices.cu"
+#line 62 "mixed_sparse_indices.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -523,7 +747,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 61 "mixed_sparse_indices.cu"
+#line 63 "mixed_sparse_indices.cu"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
@@ -561,53 +785,8 @@ __device__ inline row_scan_t scan_row(unsigned count)
         return scan;
     }
 }
-#line 62 "mixed_sparse_indices.cu"
-#line 1 "common/window.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Sliding windows: the positions that a token sees, where its request is known.
+#line 64 "mixed_sparse_indices.cu"
 
-
-
-
-// Positions [start, end) of a sequence; none where end <= start.
-struct range_t {
-    long long start;
-    long long end;
-};
-
-// A token's position: what its request lacks to its end, off the length of its sequence.
-__device__ inline long long position_of(long long token, long long query_end,
-                                        long long seq_len)
-{
-    return seq_len - (query_end - token);
-}
-
-// Tokens of an image that are seen before or after a token; arrays may be null.
-template <int kImageWidth>
-__device__ inline long long visible_at(const int *visible, unsigned token)
-{
-    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
-}
-
-// Before it is cut at its end to the columns that a row has for it.
-template <int kWindow>
-__device__ inline range_t whole_window(long long position, long long seq_len,
-                                       long long left, long long right)
-{
-    const long long before = greatest<long long>(left, kWindow - 1);
-    return {greatest<long long>(position - before, 0),
-            least(position + right + 1, seq_len)};
-}
-
-template <int kWindow, int kImageWidth>
-__device__ inline range_t window_of(long long position, long long seq_len, long long left,
-                                    long long right)
-{
-    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
-    const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
-    return {whole.start, least(whole.end, whole.start + kMost)};
-}
-#line 63 "mixed_sparse_indices.cu"
 
 struct args_t {
     const int *query_start_loc;
@@ -639,20 +818,16 @@ constexpr long long kRecordColumns =
 constexpr long long kColumns = kSwaWidth + kImageColumns + kRecordColumns;
 static_assert(kColumns < kTwo31, "a row has fewer than 2^31 columns");
 constexpr unsigned kWindowColumns = kSwaWidth + kImageColumns; // Ws
-constexpr unsigned kWindowSlices = div_up(kWindowColumns, kSlice);
 
-constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kRowWarps = kRowThreads / kWarp;
-constexpr unsigned kRows = kWarps / kRowWarps;
+constexpr unsigned kRows = kThreads / kRowThreads;
+constexpr int kSmBlocks =
+    kBlocksOfSm<kThreads, 2>; // registers for all of a thread's loads
+static_assert(kRows == 1 || kRowThreads == kWarp, "only a warp shares its block");
 
-// The compressed part in rounds of kBatch slices for each of its warps.
-constexpr unsigned kRecordWarps = greatest(kRowWarps - 1, 1u);
-constexpr unsigned kRecordSlices = greatest(1u, div_up<unsigned>(kRecordColumns, kSlice));
-constexpr unsigned kBatch = least(2u, div_up(kRecordSlices, kRecordWarps));
-constexpr unsigned kRounds = div_up(kRecordSlices, kBatch *kRecordWarps);
-static_assert(kRecordColumns == 0 || kRowWarps > 1, "the compressed part needs a warp");
-
-constexpr int kFewRows = 4096; // a launch of more hides its loads behind other rows
+// What a thread has of either part.
+using window_quads = quads_of<kWindowColumns, kRowThreads>;
+using record_quads = quads_of<kRecordColumns, kRowThreads>;
 
 // Decode rows that are looked up, so that their length is not known before.
 constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
@@ -661,6 +836,7 @@ constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
 #line 1 "common/mixed_rows.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The rows of mixed_sparse_indices, whose args_t and constants stand before this.
+
 
 
 
@@ -682,37 +858,41 @@ __device__ inline place_t place_of(const args_t &args, unsigned token)
     return {decode, decode ? token : token - n_decode};
 }
 
-// What a row is, as far as no look-up decides it.
+// What a row is, as far as no look-up decides it. One that is not live is -1 throughout.
 struct row_t {
-    bool live;          // false: all of it is -1
-    int request;        // whose pages the row is looked up in
-    long long position; // of a prefill token
-    long long seq_len;
+    int request;    // whose pages the row is looked up in
+    run_t window;   // of a prefill row
+    bool live;      // of a decode row
     unsigned n_ids; // of the compressed part
 };
 
-__device__ inline row_t row_of(const args_t &args, unsigned token, bool decode)
+template <bool kDecode>
+__device__ inline row_t row_of(const args_t &args, unsigned token)
 {
+    constexpr bool kLooksUp = !kDecode || kCounts;
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const int request = args.token_to_req[token];
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
-    const int requests =
+    const int valid =
+        load_if(args.is_valid_token != nullptr, args.is_valid_token, token, 1);
+    const int request = kLooksUp ? __ldg(args.token_to_req + token) : 0;
+    const unsigned requests =
         least(args.num_requests, least(args.swa_table_rows, args.table_rows));
-    const bool known = request >= 0 && request < requests;
-    const bool live = static_cast<int>(token) < live_tokens && valid;
-    if (decode) {
-        return {live && (known || !kCounts), known ? request : 0, 0, 0, kDecodeTopk};
+    const bool known = !kLooksUp || static_cast<unsigned>(request) < requests;
+    const bool live = static_cast<int>(token) < live_tokens && valid != 0 && known;
+    if constexpr (kDecode) {
+        return {live ? request : 0, {0, 0}, live, live ? kDecodeTopk : 0u};
     }
-    if (!live || !known) {
-        return {};
-    }
-    const long long seq_len = args.seq_lens[request];
-    const long long position =
-        position_of(token, args.query_start_loc[request + 1LL], seq_len);
-    return {position >= 0, request, position, seq_len,
+    const int left = visible_at<kImageWidth>(args.left_visible, token);
+    const int right = visible_at<kImageWidth>(args.right_visible, token);
+    const int query_end = load_if(live, args.query_start_loc, request + 1LL, 0);
+    const int seq_len = load_if(live, args.seq_lens, request, 0);
+    const long long position = live ? position_of(token, query_end, seq_len) : -1;
+    return {live ? request : 0,
+            window_run<kWindow, kImageWidth>(static_cast<int>(token), query_end, seq_len,
+                                             left, right),
+            false,
             static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
 }
-#line 114 "mixed_sparse_indices.cu"
+#line 112 "mixed_sparse_indices.cu"
 #line 1 "common/mixed_checks.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build of mixed_sparse_indices, whose args_t and constants stand before this.
@@ -911,156 +1091,160 @@ __device__ inline void check_row(const args_t &args, unsigned token)
         check_prefill_row(args, token, request, place.matrix_row);
     }
 }
-#line 115 "mixed_sparse_indices.cu"
+#line 113 "mixed_sparse_indices.cu"
 
-template <bool kWide>
-__device__ inline bool copy_window(const args_t &args, unsigned token, const int *given,
-                                   int *part)
+template <bool kDecode>
+__device__ inline int record_of(const int *pages, int id)
 {
-    // The first columns are under way before the row is looked at.
-    int_quad_t quad = load_quad<kWide>(given, 0, kSwaWidth);
-    const bool live = row_of(args, token, true).live;
-    for (unsigned slice = 0; slice < kWindowSlices; slice++) {
-        if (slice > 0) {
-            quad = load_quad<kWide>(given, slice, kSwaWidth);
+    return kDecode && !kDecodeLocal
+               ? id_of_slot<kBlockSize, kSpan>(id)
+               : id_of_local<kBlockSize, kTableWidth, kSpan>(pages, id);
+}
+
+// What a row is made of.
+struct row_arrays_t {
+    const int *given;     // of a decode row: its window
+    const int *ids;       // of the compressed part
+    const int *swa_pages; // where its window is looked up
+    const int *pages;
+    int *indices;
+};
+
+// The window of a decode row; `quad` holds what the thread has of it first.
+template <bool kWide>
+__device__ inline void copy_window(const row_arrays_t &arrays, bool live, unsigned thread,
+                                   int_quad_t quad)
+{
+    for (unsigned turn = 0; turn < window_quads::kTurns; turn++) {
+        const unsigned column = (turn * kRowThreads + thread) * kQuad;
+        if (turn > 0) {
+            quad = load_neighbours<kSwaWidth, kWide>(arrays.given, column, true);
         }
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
             quad.at[i] = live ? id_of_slot<kSwaBlockSize, kSwaSpan>(quad.at[i]) : -1;
         }
-        store_quad<kWide>(part, slice, kWindowColumns, quad);
-    }
-    return live;
-}
-
-// Returns how many picks the row has.
-__device__ inline unsigned write_prefill_window(const args_t &args, unsigned token,
-                                                int *part)
-{
-    const long long left = visible_at<kImageWidth>(args.left_visible, token);
-    const long long right = visible_at<kImageWidth>(args.right_visible, token);
-    const row_t row = row_of(args, token, false);
-    const range_t range =
-        row.live ? window_of<kWindow, kImageWidth>(row.position, row.seq_len, left, right)
-                 : range_t{0, 0};
-    // A range past the sequence is empty, wherever it begins.
-    const long long n = greatest<long long>(range.end - range.start, 0);
-    write_run<kWindowColumns, kSwaBlockSize, kSwaTableWidth, kSwaSpan>(
-        part,
-        args.swa_block_table + static_cast<long long>(row.request) * kSwaTableStride,
-        static_cast<unsigned>(range.start), static_cast<unsigned>(n));
-    return row.n_ids;
-}
-
-// Returns the length of the compressed part, where it does not have to be counted.
-__device__ inline unsigned write_window(const args_t &args, unsigned token,
-                                        const place_t &place, int *part)
-{
-    if (!place.decode) {
-        return write_prefill_window(args, token, part);
-    }
-    unsigned length = kCounts ? 0 : kDecodeTopk;
-    if (!kCounts && args.decode_compressed_lens != nullptr) {
-        length = clamp(args.decode_compressed_lens[token], 0, kDecodeTopk);
-    }
-    const int *given = args.decode_swa_indices + place.matrix_row * kSwaWidth;
-    const bool live = takes_quads(given) && takes_quads(part)
-                          ? copy_window<true>(args, token, given, part)
-                          : copy_window<false>(args, token, given, part);
-    return live ? length : 0;
-}
-
-template <bool kWide>
-__device__ inline void load_batch(const int *ids, unsigned slice, unsigned n,
-                                  int_quad_t (&quads)[kBatch])
-{
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < kBatch; i++) {
-        quads[i] = load_quad<kWide>(ids, slice + i, n);
+        store_neighbours<kWindowColumns, kWide>(arrays.indices, column, quad);
     }
 }
 
-// By warp number `warp` of those that share the part. Returns what the thread mapped.
-template <bool kWide>
-__device__ inline unsigned map_records(const args_t &args, unsigned token, bool decode,
-                                       unsigned warp, const int *ids, int *part)
+// Of the first n columns.
+template <bool kWide, bool kDecode>
+__device__ inline void load_records(const row_arrays_t &arrays, unsigned round,
+                                    unsigned thread, unsigned n,
+                                    int_quad_t (&batch)[record_quads::kBatch])
 {
-    // Picks are fetched before it is known how many count only where a launch has few rows.
-    const bool early = decode || args.num_tokens <= kFewRows;
-    int_quad_t quads[kBatch];
-    if (early) {
-        load_batch<kWide>(ids, warp * kBatch, decode ? kDecodeTopk : kTopk, quads);
+    constexpr unsigned kWidth = kDecode ? kDecodeTopk : kTopk;
+#pragma unroll // all under way together
+    for (unsigned i = 0; i < record_quads::kBatch; i++) {
+        const unsigned column = record_quads::column_of(round, i, thread);
+        batch[i] = load_neighbours<kWidth, kWide>(arrays.ids, column, column < n);
     }
-    const row_t row = row_of(args, token, decode);
-    const int *pages =
-        args.block_table + static_cast<long long>(row.request) * kTableStride;
-    const unsigned n_ids = row.live ? row.n_ids : 0;
+}
+
+// `batch` holds what the thread has first. Returns what it mapped.
+template <bool kWide, bool kDecode>
+__device__ inline unsigned map_records(const row_arrays_t &arrays, unsigned n,
+                                       unsigned thread,
+                                       int_quad_t (&batch)[record_quads::kBatch])
+{
     unsigned mapped = 0;
-    for (unsigned round = 0; round < kRounds; round++) {
-        const unsigned slice = (round * kRecordWarps + warp) * kBatch;
-        if (!early || round > 0) {
-            load_batch<kWide>(ids, slice, n_ids, quads);
+    for (unsigned round = 0; round < record_quads::kRounds; round++) {
+        if (round > 0) {
+            load_records<kWide, kDecode>(arrays, round, thread, n, batch);
         }
 #pragma unroll
-        for (unsigned i = 0; i < kBatch; i++) {
+        for (unsigned i = 0; i < record_quads::kBatch; i++) {
+            const unsigned column = record_quads::column_of(round, i, thread);
 #pragma unroll
             for (unsigned j = 0; j < kQuad; j++) {
-                int &id = quads[i].at[j];
-                id = column_of<kWide>(slice + i, j) < n_ids ? id : -1;
-                id = decode && !kDecodeLocal
-                         ? id_of_slot<kBlockSize, kSpan>(id)
-                         : id_of_local<kBlockSize, kTableWidth, kSpan>(pages, id);
+                int &id = batch[i].at[j];
+                id = record_of<kDecode>(arrays.pages, column + j < n ? id : -1);
                 mapped += id >= 0;
             }
-            store_quad<kWide>(part, slice + i, kRecordColumns, quads[i]);
         }
+        store_batch<kRecordColumns, kRowThreads, kWide>(arrays.indices + kWindowColumns,
+                                                        round, thread, batch);
     }
     return mapped;
 }
 
-// Returns what the thread mapped, where it counts.
-__device__ inline unsigned write_records(const args_t &args, unsigned token,
-                                         const place_t &place, unsigned warp, int *part)
+// Returns the length of the compressed part.
+template <bool kWide, bool kDecode>
+__device__ inline unsigned write_row(const args_t &args, unsigned token,
+                                     long long matrix_row)
 {
-    const int *ids = nullptr;
-    if (place.decode && kDecodeTopk > 0) {
-        ids = args.decode_compressed_indices + place.matrix_row * kDecodeTopk;
-    } else if (!place.decode && kTopk > 0) {
-        ids = args.prefill_topk_indices + place.matrix_row * kTopk;
+    const unsigned thread = threadIdx.x % kRowThreads;
+    row_arrays_t arrays = {};
+    arrays.indices = args.sparse_indices + token * kColumns;
+    arrays.ids = kDecode ? args.decode_compressed_indices + matrix_row * kDecodeTopk
+                         : args.prefill_topk_indices + matrix_row * kTopk;
+    if constexpr (kDecode) {
+        arrays.given = args.decode_swa_indices + matrix_row * kSwaWidth;
     }
-    const unsigned mapped =
-        takes_quads(ids) && takes_quads(part)
-            ? map_records<true>(args, token, place.decode, warp, ids, part)
-            : map_records<false>(args, token, place.decode, warp, ids, part);
-    return kCounts && place.decode ? mapped : 0;
+    // What is given to a decode row is under way before the row is looked at.
+    int_quad_t first = {};
+    int_quad_t batch[record_quads::kBatch];
+    int length = kDecodeTopk;
+    if constexpr (kDecode) {
+        first = load_neighbours<kSwaWidth, kWide>(arrays.given, thread * kQuad, true);
+        load_records<kWide, kDecode>(arrays, 0, thread, kDecodeTopk, batch);
+        length = load_if(args.decode_compressed_lens != nullptr,
+                         args.decode_compressed_lens, token, length);
+    }
+    const row_t row = row_of<kDecode>(args, token);
+    arrays.swa_pages =
+        args.swa_block_table + static_cast<long long>(row.request) * kSwaTableStride;
+    arrays.pages = args.block_table + static_cast<long long>(row.request) * kTableStride;
+    if constexpr (kDecode) {
+        copy_window<kWide>(arrays, row.live, thread, first);
+    } else {
+        load_records<kWide, kDecode>(arrays, 0, thread, row.n_ids, batch);
+        write_run<kWindowColumns, kSwaBlockSize, kSwaTableWidth, kSwaSpan, kRowThreads>(
+            arrays.indices, arrays.swa_pages, row.window, thread, true);
+    }
+    const unsigned mapped = map_records<kWide, kDecode>(arrays, row.n_ids, thread, batch);
+    if constexpr (!kDecode) {
+        return row.n_ids;
+    } else if constexpr (!kCounts) {
+        return row.live ? clamp(length, 0, kDecodeTopk) : 0;
+    } else {
+        return scan_row<kRowWarps, kRowWarps>(__reduce_add_sync(kWholeWarp, mapped))
+            .total;
+    }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
-    kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
+template <bool kWide>
+__device__ inline void write_rows(const args_t &args)
 {
-    wait_for_previous_kernel();
-    const unsigned token = blockIdx.x * kRows + warp_of_thread() / kRowWarps;
-    const unsigned role = warp_of_thread() % kRowWarps;
-    const bool launched = token < static_cast<unsigned>(args.num_tokens);
-    unsigned length = 0; // of the compressed part: the first lane's, or the row's sum
-    if (launched) {
-        const place_t place = place_of(args, token);
-        int *indices = args.sparse_indices + token * kColumns;
-        length = role == 0 ? write_window(args, token, place, indices)
-                           : write_records(args, token, place, role - 1,
-                                           indices + kWindowColumns);
+    const unsigned token = blockIdx.x * kRows + threadIdx.x / kRowThreads;
+    if (token >= static_cast<unsigned>(args.num_tokens)) {
+        return;
     }
-    if constexpr (kCounts) {
-        // The first warp knows the length of a row that is not counted; each lane has it.
-        length = role > 0 ? __reduce_add_sync(kWholeWarp, length) : length;
-        length = scan_row<kRowWarps, kWarps>(length).total;
-    }
-    if (launched && threadIdx.x % kRowThreads == 0) {
+    const place_t place = place_of(args, token);
+    const unsigned length = place.decode
+                                ? write_row<kWide, true>(args, token, place.matrix_row)
+                                : write_row<kWide, false>(args, token, place.matrix_row);
+    if (threadIdx.x % kRowThreads == 0) {
         args.sparse_lens[token] = static_cast<int>(kWindowColumns + length);
     }
     if constexpr (kChecked) {
-        if (launched) {
-            check_row(args, token);
-        }
+        check_row(args, token);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
+    kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
+{
+    wait_for_previous_kernel();
+    // Rows of whole quads are aligned as their matrix is.
+    constexpr bool kQuads =
+        kSwaWidth % kQuad == 0 && kTopk % kQuad == 0 && kDecodeTopk % kQuad == 0;
+    if (kQuads &&
+        takes_quads(args.sparse_indices, args.decode_swa_indices,
+                    args.decode_compressed_indices, args.prefill_topk_indices)) {
+        write_rows<true>(args);
+    } else {
+        write_rows<false>(args);
     }
 }

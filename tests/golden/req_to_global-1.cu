@@ -9,7 +9,7 @@
 [[maybe_unused]] constexpr int kTableStride = 2560;
 [[maybe_unused]] constexpr int kDcpWorld = 1;
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
-[[maybe_unused]] constexpr int kThreads = 256;
+[[maybe_unused]] constexpr int kThreads = 512;
 [[maybe_unused]] constexpr int kRowThreads = 256;
 [[maybe_unused]] constexpr int kOp = 7;
 [[maybe_unused]] constexpr bool kChecked = false;
@@ -32,8 +32,8 @@
 // Holes stay where they are. With kDcpWorld > 1 there is no workspace; a rank maps the
 // number that an id has among its own, and those entries move to the front.
 //
-// kRowThreads threads share a row, kThreads / kRowThreads rows a block; common/map_row.cuh
-// has the rest. Shared memory: kThreads / 32 ints where a row has several warps.
+// A row has a block, or kThreads / kRowThreads rows share one, by the launch's grid;
+// common/map_row.cuh has the rest. Shared memory: kThreads / 16 ints.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 2048;       // columns of a row
 constexpr int kTopkStride = 2048; // elements between rows of token_indices
@@ -44,8 +44,8 @@ constexpr int kTableWidth = 2560; // pages of a request
 constexpr int kTableStride = 2560;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
-constexpr int kThreads = 256;     // threads of a block
-constexpr int kRowThreads = 256;  // threads of a row
+constexpr int kThreads = 512;     // threads of a block, which is a row's or shared
+constexpr int kRowThreads = 256;  // threads of a row of a shared block
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kOutStride,
@@ -56,8 +56,9 @@ static_assert(
 static_assert(kPageStride >= kBlockSize, "page_stride must be at least block_size");
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
-static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0,
-              "a row takes whole warps, a block whole rows");
+static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0 &&
+                  (kThreads & (kThreads - 1)) == 0,
+              "a row takes whole warps, a block whole rows; both are powers of two");
 static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
 
 #line 1 "common/arch.cuh"
@@ -69,6 +70,25 @@ constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
 
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
 __device__ inline unsigned lane_of_thread()
 {
     return threadIdx.x % kWarp;
@@ -78,7 +98,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 48 "req_to_global.cu"
+#line 49 "req_to_global.cu"
 #line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what keeps an id of a request from an index, step by step.
@@ -171,6 +191,16 @@ template <int kPageSlots, int kPages>
 constexpr unsigned kPagedIds = static_cast<unsigned>(
     least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
 
+// Where the pages of a request begin. Of one that the table lacks nothing may be read: then
+// it is only a number, which no pointer arithmetic could make.
+template <int kStride>
+__device__ inline const int *pages_of(const int *table, unsigned request)
+{
+    constexpr unsigned long long kRowBytes = sizeof(int) * kStride;
+    return reinterpret_cast<const int *>(reinterpret_cast<unsigned long long>(table) +
+                                         kRowBytes * request);
+}
+
 // The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
 template <int kPageSlots>
 __device__ inline int slot_in_page(int page, unsigned offset)
@@ -193,6 +223,45 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
+
 struct count_t {
     const int *address;
     int value;
@@ -203,15 +272,11 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
 #line 10 "common/report.cuh"
 
@@ -324,7 +389,7 @@ __device__ inline void check_range(const report_at_t &at, long long index)
         report(at.to, kReasonRange, at.row, at.column, index);
     }
 }
-#line 49 "req_to_global.cu"
+#line 50 "req_to_global.cu"
 
 
 #line 1 "common/launch_order.cuh"
@@ -348,15 +413,19 @@ __device__ inline void wait_for_previous_kernel()
 {
 }
 #endif
-#line 52 "req_to_global.cu"
+#line 53 "req_to_global.cu"
 #line 1 "common/map_row.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Rows of ids, each mapped to an index or -1 by itself, read and written once.
 //
 // rows_t says how rows meet threads: columns of a row, threads of a row and of a block, and
-// whether ids may leave the cache first. Each warp of a row takes slices of 128 columns,
-// several in flight at a time. A row's mapper is made by make_mapper() once its ids are
-// under way, which do not depend on what it reads; mapper.index_of(id) is the index.
+// whether ids may leave the cache first. A warp takes slices of 128 columns. A row's mapper is
+// made by make_mapper() once its ids are under way; mapper.index_of(id) is the index.
+//
+// A launch of few rows is over sooner with a block for each row and one quad a thread; many
+// rows share blocks, and threads have several quads under way. Which of the two it is, and
+// whether rows take quads, is known only after a jump, so what needs no answer is read ahead
+// of it: the thread's first ids and what its mapper is made of.
 
 
 
@@ -377,7 +446,7 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
     kept += __popc(keeps);
     return place;
 }
-#line 12 "common/map_row.cuh"
+#line 16 "common/map_row.cuh"
 
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -390,6 +459,8 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
 
 
 
+
+
 constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
 constexpr unsigned kSlice = kWarp * kQuad;
 
@@ -397,10 +468,13 @@ struct int_quad_t {
     int at[kQuad];
 };
 
-// The same for all threads of a row.
-__device__ inline bool takes_quads(const int *row)
+// Do all these rows? The same for all threads of a row.
+template <typename... others_t>
+__device__ inline bool takes_quads(const int *row, const others_t *...others)
 {
-    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+    const auto addresses = (reinterpret_cast<unsigned long long>(row) | ... |
+                            reinterpret_cast<unsigned long long>(others));
+    return addresses % sizeof(int_quad_t) == 0;
 }
 
 // Column i of the lane's four.
@@ -409,6 +483,19 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
 {
     const unsigned lane = lane_of_thread();
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Four neighbours, from a column on that takes a 16-byte access.
+__device__ inline int_quad_t load_whole_quad(const int *address)
+{
+    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    return {whole.x, whole.y, whole.z, whole.w};
+}
+
+__device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
+{
+    *reinterpret_cast<int4 *>(address) =
+        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
 }
 
 // Columns at or past width are not read and come back as -1. What is read once (kOnce)
@@ -438,8 +525,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        *reinterpret_cast<int4 *>(row + first) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        store_whole_quad(row + first, quad);
         return;
     }
 #pragma unroll
@@ -450,7 +536,73 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 14 "common/map_row.cuh"
+
+// A row of kWidth columns that kLanes threads share in quads of neighbours: in each round a thread
+// has kBatch of them.
+template <unsigned kWidth, unsigned kLanes>
+struct quads_of {
+    static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
+    static constexpr unsigned kBatch = least(4u, kTurns);
+    static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+
+    __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
+    {
+        return ((round * kBatch + i) * kLanes + lane) * kQuad;
+    }
+};
+
+// A thread's quad from `column` on; where rows are not aligned (not kWide), one by one. Columns at
+// or past kWidth are not read and come back as -1, as all do that are not wanted.
+template <unsigned kWidth, bool kWide>
+__device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    int4 whole = make_int4(-1, -1, -1, -1);
+    if (wanted && column < kWhole) {
+        whole = __ldg(reinterpret_cast<const int4 *>(row + column));
+    }
+    int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const bool alone = column >= kWhole && column + i < kWidth;
+            quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
+        }
+    }
+    return quad;
+}
+
+// Columns at or past kWidth are not written.
+template <unsigned kWidth, bool kWide>
+__device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    if (column < kWhole) {
+        *reinterpret_cast<int4 *>(row + column) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    }
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            if (column >= kWhole && column + i < kWidth) {
+                row[column + i] = quad.at[i];
+            }
+        }
+    }
+}
+
+template <unsigned kWidth, unsigned kLanes, bool kWide>
+__device__ inline void
+store_batch(int *row, unsigned round, unsigned lane,
+            const int_quad_t (&batch)[quads_of<kWidth, kLanes>::kBatch])
+{
+    using quads = quads_of<kWidth, kLanes>;
+#pragma unroll
+    for (unsigned i = 0; i < quads::kBatch; i++) {
+        store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
+    }
+}
+#line 18 "common/map_row.cuh"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
@@ -488,59 +640,99 @@ __device__ inline row_scan_t scan_row(unsigned count)
         return scan;
     }
 }
-#line 15 "common/map_row.cuh"
+#line 19 "common/map_row.cuh"
 
-template <unsigned kColumns_, unsigned kRowThreads, unsigned kThreads, bool kOnce_>
+template <unsigned kColumns_, unsigned kRowThreads_, unsigned kThreads, bool kOnce_>
 struct rows_t {
     static constexpr unsigned kColumns = kColumns_;
     static constexpr bool kOnce = kOnce_;
+    static constexpr unsigned kRowThreads = kRowThreads_;
     static constexpr unsigned kBlockThreads = kThreads;
     static constexpr unsigned kWarps = kThreads / kWarp;
     static constexpr unsigned kRowWarps = kRowThreads / kWarp;
     static constexpr unsigned kRows = kWarps / kRowWarps; // of a block
     static constexpr unsigned kSlices = div_up<unsigned>(kColumns, kSlice);
-    // The row in rounds of kBatch slices for each warp, of which a round's are neighbours.
+    // The row in rounds of kBatch slices for each warp.
     static constexpr unsigned kBatch = least(4u, div_up(kSlices, kRowWarps));
     static constexpr unsigned kRounds = div_up(kSlices, kBatch *kRowWarps);
+
+    // Of the thread: its row of the launch, and its warp in the row.
+    __device__ static unsigned row()
+    {
+        return blockIdx.x * kRows + (kRows > 1 ? warp_of_thread() / kRowWarps : 0);
+    }
+
+    __device__ static unsigned warp()
+    {
+        return warp_of_thread() % kRowWarps;
+    }
 };
 
-template <typename rows, bool kWide, typename make_mapper_t>
-__device__ inline void map_slices(const make_mapper_t &make_mapper, const int *ids,
-                                  unsigned slice, int_quad_t (&quads)[rows::kBatch])
+template <typename mapper_t>
+__device__ inline int_quad_t map_quad(const mapper_t &mapper, const int_quad_t &ids)
 {
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < rows::kBatch; i++) {
-        quads[i] = load_quad<kWide, rows::kOnce>(ids, slice + i, rows::kColumns);
-    }
-    const auto mapper = make_mapper();
+    int_quad_t quad;
 #pragma unroll
-    for (unsigned i = 0; i < rows::kBatch; i++) {
-#pragma unroll
-        for (unsigned j = 0; j < kQuad; j++) {
-            quads[i].at[j] = mapper.index_of(quads[i].at[j]);
-        }
+    for (unsigned i = 0; i < kQuad; i++) {
+        quad.at[i] = mapper.index_of(ids.at[i]);
     }
+    return quad;
 }
 
+__device__ inline unsigned count_mapped(const int_quad_t &quad)
+{
+    unsigned holes = 0;
+#pragma unroll
+    for (unsigned i = 0; i < kQuad; i++) {
+        holes += quad.at[i] < 0;
+    }
+    return kQuad - holes;
+}
+
+// A row that takes quads, by slices that lie the row's warps apart; the first is loaded.
 // Every id stays in its column. Returns what the thread mapped.
-template <typename rows, bool kWide, typename make_mapper_t>
+template <typename rows, typename make_mapper_t>
 __device__ inline unsigned map_row(const make_mapper_t &make_mapper, const int *ids,
-                                   int *indices)
+                                   int *indices, const int_quad_t &first)
 {
     unsigned mapped = 0;
     for (unsigned round = 0; round < rows::kRounds; round++) {
-        const unsigned slice =
-            (round * rows::kRowWarps + warp_of_thread() % rows::kRowWarps) * rows::kBatch;
         int_quad_t quads[rows::kBatch];
-        map_slices<rows, kWide>(make_mapper, ids, slice, quads);
+        const unsigned slice = round * rows::kBatch * rows::kRowWarps + rows::warp();
+#pragma unroll // the batch lives in registers
+        for (unsigned i = 0; i < rows::kBatch; i++) {
+            quads[i] = round == 0 && i == 0
+                           ? first
+                           : load_quad<true, rows::kOnce>(
+                                 ids, slice + i * rows::kRowWarps, rows::kColumns);
+        }
+        const auto mapper = make_mapper();
+#pragma unroll // apart from the stores: all look-ups are under way at once
+        for (unsigned i = 0; i < rows::kBatch; i++) {
+            quads[i] = map_quad(mapper, quads[i]);
+        }
 #pragma unroll
         for (unsigned i = 0; i < rows::kBatch; i++) {
-            store_quad<kWide>(indices, slice + i, rows::kColumns, quads[i]);
-#pragma unroll
-            for (unsigned j = 0; j < kQuad; j++) {
-                mapped += quads[i].at[j] >= 0;
-            }
+            store_quad<true>(indices, slice + i * rows::kRowWarps, rows::kColumns,
+                             quads[i]);
+            mapped += count_mapped(quads[i]);
         }
+    }
+    return mapped;
+}
+
+// The same for any row, in little code: it stands apart from the path above.
+template <typename rows, typename make_mapper_t>
+__device__ inline unsigned map_any_row(const make_mapper_t &make_mapper, const int *ids,
+                                       int *indices)
+{
+    const auto mapper = make_mapper();
+    unsigned mapped = 0;
+    for (unsigned slice = rows::warp(); slice < rows::kSlices; slice += rows::kRowWarps) {
+        const int_quad_t quad =
+            map_quad(mapper, load_quad<false, rows::kOnce>(ids, slice, rows::kColumns));
+        store_quad<false>(indices, slice, rows::kColumns, quad);
+        mapped += count_mapped(quad);
     }
     return mapped;
 }
@@ -553,10 +745,17 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
 {
     unsigned done = 0;
     for (unsigned round = 0; round < rows::kRounds; round++) {
-        const unsigned slice =
-            (round * rows::kRowWarps + warp_of_thread()) * rows::kBatch;
+        const unsigned slice = (round * rows::kRowWarps + rows::warp()) * rows::kBatch;
         int_quad_t quads[rows::kBatch];
-        map_slices<rows, false>(make_mapper, ids, slice, quads);
+#pragma unroll // the batch lives in registers
+        for (unsigned i = 0; i < rows::kBatch; i++) {
+            quads[i] = load_quad<false, rows::kOnce>(ids, slice + i, rows::kColumns);
+        }
+        const auto mapper = make_mapper();
+#pragma unroll
+        for (unsigned i = 0; i < rows::kBatch; i++) {
+            quads[i] = map_quad(mapper, quads[i]);
+        }
         unsigned places[rows::kBatch * kQuad];
         unsigned kept = 0;
 #pragma unroll
@@ -582,7 +781,24 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
     }
     return done;
 }
-#line 53 "req_to_global.cu"
+
+// For all threads of the block: map() maps the thread's row and returns what the thread
+// mapped, or, where the block compacts (kTotals), what the row kept. Writes the row's count.
+template <typename rows, bool kTotals, typename map_t>
+__device__ inline void count_row(const map_t &map, unsigned n_rows, int *counts)
+{
+    const unsigned row = rows::row();
+    const bool launched = rows::kRows == 1 || row < n_rows;
+    unsigned mapped = launched ? map(row) : 0;
+    if constexpr (!kTotals) {
+        mapped = __reduce_add_sync(kWholeWarp, mapped);
+        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
+    }
+    if (launched && threadIdx.x % rows::kRowThreads == 0) {
+        counts[row] = static_cast<int>(mapped);
+    }
+}
+#line 54 "req_to_global.cu"
 
 
 
@@ -603,50 +819,93 @@ struct args_t {
     report_t *report;
 };
 
-// Long rows keep their ids in the cache: there room matters less than an early load.
-using rows = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
+constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// What maps the ids of one row; its limit is 0 where the row is inert.
+// Long rows keep their ids in the cache: there room matters less than an early load.
+using many = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
+using few = rows_t<kTopk, kThreads, kThreads, kTopk <= 512>;
+
+__device__ inline const int *ids_of(const args_t &args, unsigned row)
+{
+    return args.token_indices + static_cast<long long>(row) * kTopkStride;
+}
+
+__device__ inline int *indices_of(const args_t &args, unsigned row)
+{
+    return args.global_indices + static_cast<long long>(row) * kOutStride;
+}
+
+// Of a row, read ahead.
+struct ahead_t {
+    unsigned request; // any int32
+    int valid;
+};
+
+__device__ inline ahead_t read_ahead(const args_t &args, unsigned row)
+{
+    int valid = 1;
+    if (args.is_valid_token != nullptr) {
+        valid = args.is_valid_token[row];
+    }
+    return {static_cast<unsigned>(args.req_id[row]), valid};
+}
+
+// Ids below it are mapped: none of an inert row.
+__device__ inline unsigned limit_of(const args_t &args, unsigned row,
+                                    const ahead_t &ahead, int requests)
+{
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const bool live = static_cast<int>(row) < live_tokens && ahead.valid != 0;
+    const bool known = ahead.request < static_cast<unsigned>(requests);
+    return live && known ? kPagedIds<kBlockSize, kTableWidth> : 0;
+}
+
+// Maps ids to slots.
 struct mapper_t {
     const int *pages;
     unsigned limit;
     int rank;
-    bool gathers;        // to the workspace, the same for all threads of the row
-    int workspace_start; // the workspace row of id 0
 
+    // The look-up stands alone in its branch: it is predicated, and waits for no other.
     __device__ int index_of(int id) const
     {
         const owned_t owned = owned_by<kDcpWorld, kDcpInterleave>(id, rank);
-        const bool counts = owned.mine && owned.local < limit;
-        // Nothing but the look-up hangs on a condition: a thread's are under way together.
-        const unsigned page =
-            counts && !gathers
-                ? static_cast<unsigned>(__ldg(pages + owned.local / kBlockSize))
-                : 0;
-        const unsigned offset = gathers
-                                    ? static_cast<unsigned>(workspace_start) + owned.local
-                                    : owned.local % kBlockSize;
-        // Does not wrap for a page that `fits` lets pass; what is negative is past 2^31.
-        const unsigned index = page * kPageStride + offset;
-        const bool fits = page <= kTwo31 / kPageStride && index < kTwo31;
-        return counts && fits ? static_cast<int>(index) : -1;
+        unsigned page = kTwo31;
+        if (owned.mine && owned.local < limit) {
+            page = static_cast<unsigned>(__ldg(pages + owned.local / kBlockSize));
+        }
+        constexpr unsigned kLast = kTwo31 / kPageStride; // the page with slot 2^31
+        const int offset = static_cast<int>(owned.local % kBlockSize);
+        const bool fits =
+            page < kLast ||
+            (page == kLast && offset < static_cast<int>(kTwo31 % kPageStride));
+        return fits ? static_cast<int>(page * kPageStride) + offset : -1;
     }
 };
 
-__device__ inline mapper_t mapper_of(const args_t &args, unsigned row)
+__device__ inline mapper_t mapper_of(const args_t &args, unsigned request, unsigned limit)
 {
-    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const int request = args.req_id[row];
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[row] != 0;
-    const bool live = static_cast<int>(row) < live_tokens;
-    const bool has_workspace = kDcpWorld == 1 && args.workspace_start != nullptr;
-    const int requests =
-        has_workspace ? least(args.table_rows, args.num_requests) : args.table_rows;
-    const bool known = request >= 0 && request < requests;
-    const bool gathers = has_workspace && known && args.is_prefill[row] != 0;
-    return {args.block_table + static_cast<long long>(known ? request : 0) * kTableStride,
-            live && valid && known ? kPagedIds<kBlockSize, kTableWidth> : 0,
-            args.dcp_rank, gathers, gathers ? args.workspace_start[request] : 0};
+    return {pages_of<kTableStride>(args.block_table, request), limit, args.dcp_rank};
+}
+
+// Maps ids to rows of the workspace.
+struct gatherer_t {
+    unsigned start; // the workspace row of id 0, any int32
+    unsigned limit;
+
+    __device__ int index_of(int id) const
+    {
+        const unsigned index = start + static_cast<unsigned>(id);
+        const bool fits = static_cast<unsigned>(id) < limit && index < kTwo31;
+        return fits ? static_cast<int>(index) : -1;
+    }
+};
+
+__device__ inline gatherer_t gatherer_of(const args_t &args, unsigned request,
+                                         unsigned limit)
+{
+    const int start = limit > 0 ? args.workspace_start[request] : 0;
+    return {static_cast<unsigned>(start), limit};
 }
 
 // What the rules turned away, for the checked build: an id of a row that is not inert.
@@ -670,6 +929,7 @@ __device__ inline void check_entry(const args_t &args, const report_at_t &at, in
 }
 
 // By the threads of the row.
+template <typename rows>
 __device__ inline void check_row(const args_t &args, unsigned row)
 {
     if (is_first_thread()) {
@@ -681,7 +941,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.req_id[row];
-    const unsigned thread = threadIdx.x % kRowThreads;
+    const unsigned thread = threadIdx.x % rows::kRowThreads;
     const bool in_workspace =
         args.workspace_start == nullptr || request < args.num_requests;
     if (request < 0 || request >= args.table_rows || !in_workspace) {
@@ -689,40 +949,89 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-    for (unsigned column = thread; column < kTopk; column += kRowThreads) {
+    for (unsigned column = thread; column < kTopk; column += rows::kRowThreads) {
         check_entry(args, {args.report, row, column}, request, ids[column]);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+// Rows that do not take quads, and those of a launch with a workspace, out of the way of the
+// others.
+template <typename rows, typename make_mapper_t>
+__device__ inline unsigned map_either(const make_mapper_t &make_mapper, const int *ids,
+                                      int *indices)
+{
+    if (takes_quads(ids, indices)) {
+        return map_row<rows>(make_mapper, ids, indices,
+                             load_quad<true, rows::kOnce>(ids, rows::warp(), kTopk));
+    }
+    return map_any_row<rows>(make_mapper, ids, indices);
+}
+
+template <typename rows>
+__device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
+                                           ahead_t ahead)
+{
+    const int *ids = ids_of(args, row);
+    int *indices = indices_of(args, row);
+    const bool has_workspace = args.workspace_start != nullptr;
+    const int requests =
+        has_workspace ? least(args.table_rows, args.num_requests) : args.table_rows;
+    const unsigned limit = limit_of(args, row, ahead, requests);
+    if (has_workspace && args.is_prefill[row] != 0) {
+        return map_either<rows>([&] { return gatherer_of(args, ahead.request, limit); },
+                                ids, indices);
+    }
+    return map_either<rows>([&] { return mapper_of(args, ahead.request, limit); }, ids,
+                            indices);
+}
+
+// first: of the thread, if the rows are plain.
+template <typename rows>
+__device__ inline void map_rows(const args_t &args, const ahead_t &ahead, bool plain,
+                                const int_quad_t &first)
+{
+    const auto map = [&](unsigned row) {
+        const auto make_mapper = [&] {
+            return mapper_of(args, ahead.request,
+                             limit_of(args, row, ahead, args.table_rows));
+        };
+        if constexpr (kDcpWorld > 1) {
+            return compact_block_row<rows>(make_mapper, ids_of(args, row),
+                                           indices_of(args, row));
+        } else {
+            return plain ? map_row<rows>(make_mapper, ids_of(args, row),
+                                         indices_of(args, row), first)
+                         : map_apart<rows>(args, row, ahead);
+        }
+    };
+    count_row<rows, (kDcpWorld > 1)>(map, args.num_tokens, args.counts);
+    if constexpr (kChecked) {
+        if (rows::row() < static_cast<unsigned>(args.num_tokens)) {
+            check_row<rows>(args, rows::row());
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * rows::kRows + warp_of_thread() / rows::kRowWarps;
-    const bool launched = row < static_cast<unsigned>(args.num_tokens);
-    const auto make_mapper = [&] { return mapper_of(args, row); };
-    unsigned mapped = 0;
-    if (launched) {
-        const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-        int *indices = args.global_indices + static_cast<long long>(row) * kOutStride;
-        if constexpr (kDcpWorld > 1) {
-            mapped = compact_block_row<rows>(make_mapper, ids, indices);
-        } else if (takes_quads(ids) && takes_quads(indices)) {
-            mapped = map_row<rows, true>(make_mapper, ids, indices);
-        } else {
-            mapped = map_row<rows, false>(make_mapper, ids, indices);
-        }
+    const unsigned n_rows = args.num_tokens;
+    const bool shared = gridDim.x < n_rows;
+    const unsigned row = shared ? least(many::row(), n_rows - 1) : few::row();
+    const unsigned thread = threadIdx.x % (shared ? kRowThreads : kThreads);
+    const bool plain = kDcpWorld == 1 && kTopkStride % kQuad == 0 &&
+                       kOutStride % kQuad == 0 &&
+                       takes_quads(args.token_indices, args.global_indices) &&
+                       args.workspace_start == nullptr;
+    int_quad_t first = {};
+    if (plain) {
+        first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
     }
-    if constexpr (kDcpWorld == 1) {
-        mapped = __reduce_add_sync(kWholeWarp, mapped);
-        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
-    }
-    if (launched && threadIdx.x % kRowThreads == 0) {
-        args.counts[row] = static_cast<int>(mapped);
-    }
-    if constexpr (kChecked) {
-        if (launched) {
-            check_row(args, row);
-        }
+    const ahead_t ahead = read_ahead(args, row);
+    if (shared) {
+        map_rows<many>(args, ahead, plain, first);
+    } else {
+        map_rows<few>(args, ahead, plain, first);
     }
 }

@@ -12,6 +12,8 @@
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
 [[maybe_unused]] constexpr int kDcpStorage = 0;
 [[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kFewRows = 1024;
+[[maybe_unused]] constexpr int kRowsOfWarp = 2;
 [[maybe_unused]] constexpr int kOp = 4;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "swa_indices.cu"
@@ -32,10 +34,11 @@
 //      token_to_req, is_valid_token (bytes) or null, left_visible and right_visible or null.
 // Out: swa_indices[num_rows, kIndexWidth] (rows kIndexStride apart), swa_lens[num_rows]. All int32.
 //
-// One warp per row, whatever request it is of. A lane takes four columns of each slice of 128,
-// padding included, in one 16-byte store where the row's address allows. With kDcpWorld > 1 the
-// warp walks the rank's own positions alone, which are known without looking at the others, and
-// squeezes out those without a usable page; a row's length is what was kept. No shared memory.
+// One warp per row, whatever request it is of; past kFewRows rows a warp has kRowsOfWarp of them. A
+// lane takes four neighbouring columns at a time, padding included, in one 16-byte store where the
+// row's address allows. With kDcpWorld > 1 the warp walks the rank's own positions alone, which are
+// known without looking at the others, and squeezes out those without a usable page; a row's length
+// is what was kept. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kWindow = 128;        // raw tokens of the sliding window
 constexpr int kIndexWidth = 128;    // columns of a row
@@ -49,6 +52,8 @@ constexpr int kDcpWorld = 1;        // ranks that share the cache
 constexpr int kDcpInterleave = 1;   // consecutive positions of one rank
 constexpr int kDcpStorage = 0;      // 0: a rank stores its own positions; 1: all of them
 constexpr int kThreads = 128;       // threads of a block
+constexpr int kFewRows = 1024;      // rows of a launch up to which each has a warp
+constexpr int kRowsOfWarp = 2;      // rows that share a warp where there are more
 #endif
 
 static_assert(kWindow >= 1 && kImageWidth >= 0,
@@ -61,7 +66,8 @@ static_assert(
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
 static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
-static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+static_assert(kThreads % 32 == 0 && 32 % kRowsOfWarp == 0, "rows fill warps");
+static_assert(kDcpWorld == 1 || kRowsOfWarp == 1, "a row that is squeezed has a warp");
 
 #line 1 "common/arch.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -72,6 +78,25 @@ constexpr unsigned kWarp = 32; // threads that run in step
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
 
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
 __device__ inline unsigned lane_of_thread()
 {
     return threadIdx.x % kWarp;
@@ -81,7 +106,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 50 "swa_indices.cu"
+#line 54 "swa_indices.cu"
 #line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what keeps an id of a request from an index, step by step.
@@ -174,6 +199,16 @@ template <int kPageSlots, int kPages>
 constexpr unsigned kPagedIds = static_cast<unsigned>(
     least<long long>(static_cast<long long>(kPageSlots) * kPages, kTwo31));
 
+// Where the pages of a request begin. Of one that the table lacks nothing may be read: then
+// it is only a number, which no pointer arithmetic could make.
+template <int kStride>
+__device__ inline const int *pages_of(const int *table, unsigned request)
+{
+    constexpr unsigned long long kRowBytes = sizeof(int) * kStride;
+    return reinterpret_cast<const int *>(reinterpret_cast<unsigned long long>(table) +
+                                         kRowBytes * request);
+}
+
 // The slot at an offset of a page, or -1 for a page whose slots an int32 cannot name.
 template <int kPageSlots>
 __device__ inline int slot_in_page(int page, unsigned offset)
@@ -196,6 +231,45 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
+#line 1 "common/load.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Loads under a condition, of arrays that no kernel writes.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
+// moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+#endif
+#line 6 "common/count.cuh"
+
 struct count_t {
     const int *address;
     int value;
@@ -206,15 +280,11 @@ constexpr int kCountAbsent = 0;
 constexpr int kCountValue = 1;
 constexpr int kCountDevice = 2;
 
-// All threads of a launch see the same kind. The load stands alone in its branch, so that it
-// is predicated and nothing is jumped over.
+// All threads of a launch see the same kind.
 __device__ inline int read_count(const count_t &count, int if_absent)
 {
-    int value = count.kind == kCountValue ? count.value : if_absent;
-    if (count.kind == kCountDevice) {
-        value = *count.address;
-    }
-    return value;
+    const int given = count.kind == kCountValue ? count.value : if_absent;
+    return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
 #line 10 "common/report.cuh"
 
@@ -327,7 +397,7 @@ __device__ inline void check_range(const report_at_t &at, long long index)
         report(at.to, kReasonRange, at.row, at.column, index);
     }
 }
-#line 51 "swa_indices.cu"
+#line 55 "swa_indices.cu"
 #line 1 "common/check_length.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: ranges of positions that are cut.
@@ -337,6 +407,7 @@ __device__ inline void check_range(const report_at_t &at, long long index)
 #line 1 "common/window.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sliding windows: the positions that a token sees, where its request is known.
+
 
 
 
@@ -356,9 +427,12 @@ __device__ inline long long position_of(long long token, long long query_end,
 
 // Tokens of an image that are seen before or after a token; arrays may be null.
 template <int kImageWidth>
-__device__ inline long long visible_at(const int *visible, unsigned token)
+__device__ inline int visible_at(const int *visible, unsigned token)
 {
-    return kImageWidth > 0 && visible != nullptr ? greatest(visible[token], 0) : 0;
+    if (kImageWidth == 0) {
+        return 0;
+    }
+    return greatest(load_if(visible != nullptr, visible, token, 0), 0);
 }
 
 // Before it is cut at its end to the columns that a row has for it.
@@ -379,6 +453,33 @@ __device__ inline range_t window_of(long long position, long long seq_len, long 
     const range_t whole = whole_window<kWindow>(position, seq_len, left, right);
     return {whole.start, least(whole.end, whole.start + kMost)};
 }
+
+// Positions [first, first + n), which all are below 2^31; n is 0 where there are none.
+struct run_t {
+    unsigned first;
+    unsigned n;
+};
+
+// The same window in 32 bits, of a token of a request whose queries end at query_end. left and
+// right are not negative.
+template <int kWindow, int kImageWidth>
+__device__ inline run_t window_run(int token, int query_end, int seq_len, int left,
+                                   int right)
+{
+    constexpr unsigned kMost = static_cast<unsigned>(kWindow) + kImageWidth;
+    const unsigned length = greatest(seq_len, 0);
+    // Below length for a token before query_end, else not; unless 32 bits do not hold it: then
+    // it is before the sequence, or further past its end than a token sees.
+    const unsigned position =
+        length + static_cast<unsigned>(token) - static_cast<unsigned>(query_end);
+    const bool held = (position < length) == (token < query_end);
+    const unsigned end = held ? length : 0;
+    const unsigned before =
+        least(position, static_cast<unsigned>(greatest(left, kWindow - 1)));
+    const unsigned first = position - before;
+    const unsigned seen = least(before + 1 + static_cast<unsigned>(right), kMost);
+    return {first, least(seen, end - least(first, end))};
+}
 #line 7 "common/check_length.cuh"
 
 // A range of which kMost positions are kept; `once` is null for all threads of the row but
@@ -391,7 +492,7 @@ __device__ inline void check_length(report_t *once, long long row, const range_t
         report(once, kReasonLength, row, -1, length);
     }
 }
-#line 52 "swa_indices.cu"
+#line 56 "swa_indices.cu"
 #line 1 "common/compact.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Squeezing dropped entries out of a row.
@@ -409,7 +510,7 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
     kept += __popc(keeps);
     return place;
 }
-#line 53 "swa_indices.cu"
+#line 57 "swa_indices.cu"
 
 
 #line 1 "common/launch_order.cuh"
@@ -433,10 +534,12 @@ __device__ inline void wait_for_previous_kernel()
 {
 }
 #endif
-#line 56 "swa_indices.cu"
+#line 60 "swa_indices.cu"
+
 #line 1 "common/paged_run.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
+
 
 
 
@@ -453,6 +556,8 @@ __device__ inline void wait_for_previous_kernel()
 
 
 
+
+
 constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
 constexpr unsigned kSlice = kWarp * kQuad;
 
@@ -460,10 +565,13 @@ struct int_quad_t {
     int at[kQuad];
 };
 
-// The same for all threads of a row.
-__device__ inline bool takes_quads(const int *row)
+// Do all these rows? The same for all threads of a row.
+template <typename... others_t>
+__device__ inline bool takes_quads(const int *row, const others_t *...others)
 {
-    return reinterpret_cast<unsigned long long>(row) % sizeof(int_quad_t) == 0;
+    const auto addresses = (reinterpret_cast<unsigned long long>(row) | ... |
+                            reinterpret_cast<unsigned long long>(others));
+    return addresses % sizeof(int_quad_t) == 0;
 }
 
 // Column i of the lane's four.
@@ -472,6 +580,19 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
 {
     const unsigned lane = lane_of_thread();
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
+}
+
+// Four neighbours, from a column on that takes a 16-byte access.
+__device__ inline int_quad_t load_whole_quad(const int *address)
+{
+    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    return {whole.x, whole.y, whole.z, whole.w};
+}
+
+__device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
+{
+    *reinterpret_cast<int4 *>(address) =
+        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
 }
 
 // Columns at or past width are not read and come back as -1. What is read once (kOnce)
@@ -501,8 +622,7 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        *reinterpret_cast<int4 *>(row + first) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+        store_whole_quad(row + first, quad);
         return;
     }
 #pragma unroll
@@ -513,42 +633,113 @@ __device__ inline void store_quad(int *row, unsigned slice, unsigned width,
         }
     }
 }
-#line 9 "common/paged_run.cuh"
 
-// What a pool calls the slot at an offset of a page, where its pages lie kSpan ids apart; -1 where
-// an int32 cannot name it. The slot itself must fit, so that only a greater span can exceed it.
-template <int kPageSlots, int kSpan>
-__device__ inline int id_in_pool(int page, unsigned offset)
+// A row of kWidth columns that kLanes threads share in quads of neighbours: in each round a thread
+// has kBatch of them.
+template <unsigned kWidth, unsigned kLanes>
+struct quads_of {
+    static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
+    static constexpr unsigned kBatch = least(4u, kTurns);
+    static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+
+    __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
+    {
+        return ((round * kBatch + i) * kLanes + lane) * kQuad;
+    }
+};
+
+// A thread's quad from `column` on; where rows are not aligned (not kWide), one by one. Columns at
+// or past kWidth are not read and come back as -1, as all do that are not wanted.
+template <unsigned kWidth, bool kWide>
+__device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    if constexpr (kSpan <= kPageSlots) {
-        return page * kSpan + static_cast<int>(offset);
-    } else {
-        const long long id = static_cast<long long>(page) * kSpan + offset;
-        return id < kTwo31 ? static_cast<int>(id) : -1;
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    int4 whole = make_int4(-1, -1, -1, -1);
+    if (wanted && column < kWhole) {
+        whole = __ldg(reinterpret_cast<const int4 *>(row + column));
+    }
+    int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const bool alone = column >= kWhole && column + i < kWidth;
+            quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
+        }
+    }
+    return quad;
+}
+
+// Columns at or past kWidth are not written.
+template <unsigned kWidth, bool kWide>
+__device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
+{
+    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    if (column < kWhole) {
+        *reinterpret_cast<int4 *>(row + column) =
+            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    }
+    if constexpr (kWhole < kWidth) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            if (column >= kWhole && column + i < kWidth) {
+                row[column + i] = quad.at[i];
+            }
+        }
     }
 }
 
-// The same of a slot, which may be any int32: negative ones are -1.
-template <int kPageSlots, int kSpan>
-__device__ inline int id_of_slot(int slot)
+template <unsigned kWidth, unsigned kLanes, bool kWide>
+__device__ inline void
+store_batch(int *row, unsigned round, unsigned lane,
+            const int_quad_t (&batch)[quads_of<kWidth, kLanes>::kBatch])
 {
-    if (slot < 0) {
-        return -1;
-    }
-    if constexpr (kSpan == kPageSlots) {
-        return slot;
-    } else {
-        return id_in_pool<kPageSlots, kSpan>(slot / kPageSlots,
-                                             static_cast<unsigned>(slot) % kPageSlots);
+    using quads = quads_of<kWidth, kLanes>;
+#pragma unroll
+    for (unsigned i = 0; i < quads::kBatch; i++) {
+        store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
     }
 }
+#line 10 "common/paged_run.cuh"
 
-// The same of an offset of a page that may be any int32.
+
+// What a pool calls the first slot of a page, any int32, where its pages lie kSpan ids apart.
+// 2^31, negative as an int32, where an int32 can name no such slot or no such id; so is an id
+// past 2^31 further on in the page, since it exceeds that by less than a page.
+template <int kPageSlots, int kSpan>
+__device__ inline unsigned id_of_page(int page)
+{
+    constexpr unsigned kPages =
+        least(kTwo31 / kPageSlots, div_up<unsigned>(kTwo31, kSpan));
+    const unsigned number = static_cast<unsigned>(page);
+    return number < kPages ? number * kSpan : kTwo31;
+}
+
+// What it calls the slot at an offset of a page, or -1.
 template <int kPageSlots, int kSpan>
 __device__ inline int id_of_entry(int page, unsigned offset)
 {
-    const bool usable = static_cast<unsigned>(page) < kTwo31 / kPageSlots;
-    return usable ? id_in_pool<kPageSlots, kSpan>(page, offset) : -1;
+    return greatest(static_cast<int>(id_of_page<kPageSlots, kSpan>(page) + offset), -1);
+}
+
+// The same of a slot, any int32.
+template <int kPageSlots, int kSpan>
+__device__ inline int id_of_slot(int slot)
+{
+    constexpr unsigned kRest = least<unsigned>(kTwo31 % kSpan, kPageSlots);
+    constexpr unsigned long long kNamed = kTwo31 / kSpan * 1ULL * kPageSlots + kRest;
+    constexpr unsigned kSlots =
+        static_cast<unsigned>(least<unsigned long long>(kNamed, kTwo31));
+    const unsigned entry = static_cast<unsigned>(slot);
+    const unsigned id = entry / kPageSlots * kSpan + entry % kPageSlots;
+    return entry < kSlots ? static_cast<int>(id) : -1;
+}
+
+// The page of an id, any int32, or -1.
+template <int kPageSlots, int kPages>
+__device__ inline int page_of(const int *pages, unsigned id, bool wanted)
+{
+    return load_if(wanted && id < kPagedIds<kPageSlots, kPages>, pages, id / kPageSlots,
+                   -1);
 }
 
 // The same of an id of a request, any int32, from its pages.
@@ -556,74 +747,67 @@ template <int kPageSlots, int kPages, int kSpan>
 __device__ inline int id_of_local(const int *pages, int id)
 {
     const unsigned local = static_cast<unsigned>(id);
-    if (local >= kPagedIds<kPageSlots, kPages>) {
-        return -1;
-    }
-    return id_of_entry<kPageSlots, kSpan>(__ldg(pages + local / kPageSlots),
+    return id_of_entry<kPageSlots, kSpan>(page_of<kPageSlots, kPages>(pages, local, true),
                                           local % kPageSlots);
 }
 
-// The page of an id, -1 where there is none. Only the load hangs on a condition, so that several
-// are under way together.
-template <int kPageSlots, int kPages>
-__device__ inline int page_of(const int *pages, unsigned id, bool wanted)
+// Four neighbours of a row: the ids from `id` on, of which the run has `left` more, then -1. All of
+// the run's ids are below 2^31.
+template <int kPageSlots, int kPages, int kSpan>
+__device__ inline int_quad_t run_quad(const int *pages, unsigned id, unsigned left)
 {
-    const bool paged = wanted && id < kPagedIds<kPageSlots, kPages>;
-    return paged ? __ldg(pages + id / kPageSlots) : -1;
-}
-
-// The columns of a slice where column j < n holds id first + j, and the others -1. All ids are
-// below 2^31.
-template <bool kWide, int kPageSlots, int kPages, int kSpan>
-__device__ inline int_quad_t run_quad(const int *pages, unsigned first, unsigned n,
-                                      unsigned slice)
-{
-    // Four neighbours lie on two pages at most, unless pages are smaller than they.
-    constexpr bool kShares = kWide && kPageSlots >= kQuad;
-    const unsigned begin = column_of<kWide>(slice, 0);
-    const unsigned last = least(begin + kQuad, n) - 1;
-    const bool looks = begin < n;
-    const int low = page_of<kPageSlots, kPages>(pages, first + begin, looks);
-    const int high = page_of<kPageSlots, kPages>(pages, first + last, looks);
     int_quad_t quad;
+    if constexpr (kPageSlots < kQuad) {
+#pragma unroll
+        for (unsigned i = 0; i < kQuad; i++) {
+            const int page = page_of<kPageSlots, kPages>(pages, id + i, i < left);
+            quad.at[i] = id_of_entry<kPageSlots, kSpan>(page, (id + i) % kPageSlots);
+        }
+        return quad;
+    }
+    // The first `rest` of them lie on one page, the others on the next.
+    const unsigned offset = id % kPageSlots;
+    const unsigned rest = kPageSlots - offset;
+    const int low = page_of<kPageSlots, kPages>(pages, id, left > 0);
+    const int high =
+        page_of<kPageSlots, kPages>(pages, id + rest, rest < least(left, kQuad));
+    const unsigned in_low = id_of_page<kPageSlots, kSpan>(low) + offset;
+    const unsigned in_high = id_of_page<kPageSlots, kSpan>(high) - rest;
 #pragma unroll
     for (unsigned i = 0; i < kQuad; i++) {
-        const unsigned column = column_of<kWide>(slice, i);
-        const unsigned id = first + column;
-        const unsigned offset = id % kPageSlots;
-        int page = offset < i ? high : low;
-        if constexpr (!kShares) {
-            page = page_of<kPageSlots, kPages>(pages, id, column < n);
+        unsigned before = i == 0 || i < rest ? in_low : in_high;
+        if (i > 0 && i >= left) {
+            before = kTwo31;
         }
-        quad.at[i] = column < n ? id_of_entry<kPageSlots, kSpan>(page, offset) : -1;
+        quad.at[i] = greatest(static_cast<int>(before + i), -1);
     }
     return quad;
 }
 
-// A row of kColumns columns: the run's ids, then -1.
-template <unsigned kColumns, int kPageSlots, int kPages, int kSpan, bool kWide>
-__device__ inline void write_run_slices(int *row, const int *pages, unsigned first,
-                                        unsigned n)
+// A row of kColumns columns, the run's ids, then -1, by kLanes threads. What is not launched looks
+// nothing up, its run being empty, and writes nothing.
+template <unsigned kColumns, int kPageSlots, int kPages, int kSpan, unsigned kLanes>
+__device__ inline void write_run(int *row, const int *pages, const run_t &run,
+                                 unsigned lane, bool launched)
 {
-#pragma unroll 4 // look-ups of several slices in flight
-    for (unsigned slice = 0; slice < div_up(kColumns, kSlice); slice++) {
-        store_quad<kWide>(
-            row, slice, kColumns,
-            run_quad<kWide, kPageSlots, kPages, kSpan>(pages, first, n, slice));
+    using quads = quads_of<kColumns, kLanes>;
+    const bool wide = takes_quads(row);
+    for (unsigned round = 0; round < quads::kRounds; round++) {
+        int_quad_t batch[quads::kBatch];
+#pragma unroll // look-ups under way together
+        for (unsigned i = 0; i < quads::kBatch; i++) {
+            const unsigned column = quads::column_of(round, i, lane);
+            batch[i] = run_quad<kPageSlots, kPages, kSpan>(pages, run.first + column,
+                                                           run.n - least(run.n, column));
+        }
+        if (launched && !wide) {
+            store_batch<kColumns, kLanes, false>(row, round, lane, batch);
+        } else if (launched) {
+            store_batch<kColumns, kLanes, true>(row, round, lane, batch);
+        }
     }
 }
-
-template <unsigned kColumns, int kPageSlots, int kPages, int kSpan = kPageSlots>
-__device__ inline void write_run(int *row, const int *pages, unsigned first, unsigned n)
-{
-    if (takes_quads(row)) {
-        write_run_slices<kColumns, kPageSlots, kPages, kSpan, true>(row, pages, first, n);
-    } else {
-        write_run_slices<kColumns, kPageSlots, kPages, kSpan, false>(row, pages, first,
-                                                                     n);
-    }
-}
-#line 57 "swa_indices.cu"
+#line 62 "swa_indices.cu"
 
 
 
@@ -649,16 +833,17 @@ struct args_t {
     report_t *report;
 };
 
-constexpr unsigned kRows = kThreads / kWarp;
+// Threads of a row where rows are many: what is done once per row is done by fewer of them.
+constexpr unsigned kManyLanes = kWarp / kRowsOfWarp;
+
 constexpr bool kReplicated = kDcpStorage == 1;
 constexpr int kPageRanks = kReplicated ? 1 : kDcpWorld; // that store what a page holds
 constexpr int kPageRuns = kReplicated ? 1 : kDcpInterleave;
 
-// The positions [first, first + n) of a request, which all are below 2^31.
-struct run_t {
+// What a row is, as far as no look-up decides it.
+struct row_t {
     const int *pages;
-    int first;
-    int n;
+    run_t run;
 };
 
 __device__ inline range_t draft_range(long long query_len, long long seq_len)
@@ -666,41 +851,54 @@ __device__ inline range_t draft_range(long long query_len, long long seq_len)
     return {greatest<long long>(seq_len - query_len - kWindow, 0), seq_len};
 }
 
-__device__ inline run_t run_of(const args_t &args, int token)
+__device__ inline run_t draft_run(long long query_len, int seq_len)
+{
+    const unsigned length = greatest(seq_len, 0);
+    const auto n =
+        static_cast<unsigned>(clamp<long long>(query_len + kWindow, 0, length));
+    return {length - n, n};
+}
+
+// The newest kIndexWidth positions of a run, none before `floor`.
+__device__ inline run_t newest(const run_t &run, int floor)
+{
+    constexpr long long kMost = static_cast<long long>(kWindow) + kImageWidth;
+    constexpr bool kFits = kCausal && kMost <= kIndexWidth;
+    const unsigned end = run.first + run.n;
+    const unsigned start = kFits ? run.first : end - least<unsigned>(run.n, kIndexWidth);
+    const unsigned first = greatest(start, static_cast<unsigned>(greatest(floor, 0)));
+    return {first, end - least(first, end)};
+}
+
+// Reads nothing and has no positions where the token is not one of the launch.
+__device__ inline row_t row_of(const args_t &args, int token, bool launched)
 {
     // All that does not depend on the request is under way before it is looked at.
     const int live_tokens = read_count(args.live_tokens, token + 1);
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
-    const int request = args.token_to_req[token];
-    const long long left = visible_at<kImageWidth>(args.left_visible, token);
-    const long long right = visible_at<kImageWidth>(args.right_visible, token);
-    const int requests = least(args.num_requests, args.table_rows);
-    if (token >= live_tokens || !valid || request < 0 || request >= requests) {
-        return {};
+    const int request = load_if(launched, args.token_to_req, token, -1);
+    const int valid = load_if(launched && args.is_valid_token != nullptr,
+                              args.is_valid_token, token, 1);
+    const int left =
+        visible_at<kImageWidth>(launched ? args.left_visible : nullptr, token);
+    const int right =
+        visible_at<kImageWidth>(launched ? args.right_visible : nullptr, token);
+    const unsigned requests = least(args.num_requests, args.table_rows);
+    const bool known =
+        static_cast<unsigned>(request) < requests && token < live_tokens && valid != 0;
+    const int query_end = load_if(known, args.query_start_loc, request + 1LL, 0);
+    const int query_start =
+        kCausal ? 0 : load_if(known, args.query_start_loc, request, 0);
+    const int seq_len = load_if(known, args.seq_lens, request, 0);
+    const int floor =
+        load_if(known && args.replay_start != nullptr, args.replay_start, request, 0);
+    const run_t run =
+        kCausal ? window_run<kWindow, kImageWidth>(token, query_end, seq_len, left, right)
+                : draft_run(static_cast<long long>(query_end) - query_start, seq_len);
+    const int *pages = args.block_table;
+    if (known) {
+        pages += static_cast<long long>(request) * kTableStride;
     }
-    const long long query_end = args.query_start_loc[request + 1LL];
-    const long long seq_len = args.seq_lens[request];
-    long long floor = 0;
-    if (args.replay_start != nullptr) {
-        floor = args.replay_start[request];
-    }
-    range_t range;
-    if constexpr (kCausal) {
-        const long long position = position_of(token, query_end, seq_len);
-        if (position < 0) {
-            return {};
-        }
-        range = window_of<kWindow, kImageWidth>(position, seq_len, left, right);
-    } else {
-        range = draft_range(query_end - args.query_start_loc[request], seq_len);
-    }
-    const long long start =
-        greatest(greatest(range.start, floor), range.end - kIndexWidth);
-    const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    if (start >= range.end) {
-        return {};
-    }
-    return {pages, static_cast<int>(start), static_cast<int>(range.end - start)};
+    return {pages, newest(run, floor)};
 }
 
 // The slot of a rank's own position number `local`, or -1. Where every rank stores all positions it
@@ -714,41 +912,31 @@ __device__ inline int owned_slot(const int *pages, unsigned local, int rank)
     if (kReplicated) {
         id = local / kRun * kRound + static_cast<unsigned>(rank) * kRun + local % kRun;
     }
-    const bool paged = id < kPagedIds<kBlockSize, kTableWidth>;
-    return slot_in_page<kBlockSize>(paged ? __ldg(pages + id / kBlockSize) : -1,
-                                    id % kBlockSize);
+    const int page = page_of<kBlockSize, kTableWidth>(pages, id, true);
+    return slot_in_page<kBlockSize>(page, id % kBlockSize);
 }
 
-// Returns the row's length.
-__device__ inline unsigned compact_row(int *row, const run_t &run, int rank)
+// By a warp. Returns the row's length.
+__device__ inline unsigned compact_row(int *indices, const row_t &row, int rank)
 {
-    const unsigned begin = owned_below<kDcpWorld, kDcpInterleave>(run.first, rank);
-    const unsigned end = owned_below<kDcpWorld, kDcpInterleave>(run.first + run.n, rank);
+    const int first = static_cast<int>(row.run.first);
+    const int past = static_cast<int>(row.run.first + row.run.n);
+    const unsigned begin = owned_below<kDcpWorld, kDcpInterleave>(first, rank);
+    const unsigned end = owned_below<kDcpWorld, kDcpInterleave>(past, rank);
     unsigned kept = 0;
     for (unsigned warp_first = begin; warp_first < end; warp_first += kWarp) {
         const unsigned local = warp_first + lane_of_thread();
-        const int slot = local < end ? owned_slot(run.pages, local, rank) : -1;
+        const int slot = local < end ? owned_slot(row.pages, local, rank) : -1;
         const unsigned place = place_kept(slot >= 0, kept);
         if (slot >= 0) {
-            row[place] = slot;
+            indices[place] = slot;
         }
     }
     for (unsigned column = kept + lane_of_thread(); column < kIndexWidth;
          column += kWarp) {
-        row[column] = -1;
+        indices[column] = -1;
     }
     return kept;
-}
-
-// Returns the row's length.
-__device__ inline unsigned write_row(int *row, const run_t &run, int rank)
-{
-    if constexpr (kDcpWorld > 1) {
-        return compact_row(row, run, rank);
-    } else {
-        write_run<kIndexWidth, kBlockSize, kTableWidth>(row, run.pages, run.first, run.n);
-        return run.n;
-    }
 }
 
 // For the checked build: the positions of a row whose request is known. What is cut goes to
@@ -780,7 +968,8 @@ __device__ inline range_t check_lengths(const args_t &args, unsigned row, int re
 }
 
 // What the rules turned away, for the checked build; by the threads of the row.
-__device__ inline void check_row(const args_t &args, unsigned row)
+__device__ inline void check_row(const args_t &args, unsigned row, unsigned lane,
+                                 unsigned lanes)
 {
     if (is_first_thread()) {
         // Tokens past this launch's may be live.
@@ -793,15 +982,14 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.token_to_req[token];
-    report_t *once = lane_of_thread() == 0 ? args.report : nullptr;
+    report_t *once = lane == 0 ? args.report : nullptr;
     if (request < 0 || request >= least(args.num_requests, args.table_rows)) {
         report(once, kReasonRequest, row, -1, request);
         return;
     }
     const range_t range = check_lengths(args, row, request, once);
     const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    for (long long column = lane_of_thread(); column < range.end - range.start;
-         column += kWarp) {
+    for (long long column = lane; column < range.end - range.start; column += lanes) {
         const int position = static_cast<int>(range.start + column);
         const report_at_t at = {args.report, row, column};
         if (!owned_by<kDcpWorld, kDcpInterleave>(position, args.dcp_rank).mine) {
@@ -819,17 +1007,32 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * kRows + warp_of_thread();
-    if (row >= static_cast<unsigned>(args.num_rows)) {
-        return;
-    }
-    const run_t run = run_of(args, args.token_offset + static_cast<int>(row));
+    const bool many = kManyLanes < kWarp && args.num_rows > kFewRows;
+    const unsigned block_row = many ? threadIdx.x / kManyLanes : warp_of_thread();
+    const unsigned lane = many ? threadIdx.x % kManyLanes : lane_of_thread();
+    const unsigned row =
+        blockIdx.x * (kThreads / (many ? kManyLanes : kWarp)) + block_row;
+    const bool launched = row < static_cast<unsigned>(args.num_rows);
+    const row_t found = row_of(args, args.token_offset + static_cast<int>(row), launched);
     int *indices = args.swa_indices + static_cast<long long>(row) * kIndexStride;
-    const unsigned length = write_row(indices, run, args.dcp_rank);
-    if (lane_of_thread() == 0) {
+    unsigned length = found.run.n;
+    if constexpr (kDcpWorld > 1) {
+        length = launched ? compact_row(indices, found, args.dcp_rank) : 0;
+    }
+    if (launched && lane == 0) {
         args.swa_lens[row] = static_cast<int>(length);
     }
+    // Of the two branches the compiler lays out the second first: few rows meet no jump.
+    if (kDcpWorld == 1 && many) {
+        write_run<kIndexWidth, kBlockSize, kTableWidth, kBlockSize, kManyLanes>(
+            indices, found.pages, found.run, lane, launched);
+    } else if (kDcpWorld == 1) {
+        write_run<kIndexWidth, kBlockSize, kTableWidth, kBlockSize, kWarp>(
+            indices, found.pages, found.run, lane, launched);
+    }
     if constexpr (kChecked) {
-        check_row(args, row);
+        if (launched) {
+            check_row(args, row, lane, many ? kManyLanes : kWarp);
+        }
     }
 }

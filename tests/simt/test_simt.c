@@ -292,6 +292,24 @@ static void correct_kernels_pass_every_checker_in_any_order(void **state)
     }
 }
 
+/* More threads than ever before, then fewer: a barrier waits for those there are. */
+static void blocks_of_each_launch_have_their_own_size(void **state)
+{
+    static const uint32_t sizes[] = {WIDTH, STRIDE, WIDTH};
+
+    for (int checker = CPU_CHECK_KILN; checker <= CPU_CHECK_MEMORY; checker++) {
+        struct probe probe;
+
+        probe_init(&probe, *state, (enum cpu_checker)checker, "barrier");
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            probe.launch.request.threads = sizes[i];
+            run_correct(&probe, "barrier", checker, i);
+            check_results(&probe, "barrier", checker);
+        }
+        cpu_child_finish(&probe.child);
+    }
+}
+
 /* All that was found is counted, and each entry is of another element. */
 static void check_report(const struct probe *probe, int checker)
 {
@@ -415,6 +433,7 @@ int main(void)
         cmocka_unit_test(each_fault_is_reported_with_its_line),
         cmocka_unit_test(late_faults_are_reported_with_their_element),
         cmocka_unit_test(correct_kernels_pass_every_checker_in_any_order),
+        cmocka_unit_test(blocks_of_each_launch_have_their_own_size),
         cmocka_unit_test(report_is_counted_and_kept_under_every_checker),
         cmocka_unit_test(program_serves_again_after_a_fault),
         cmocka_unit_test(source_that_does_not_compile_is_an_error),

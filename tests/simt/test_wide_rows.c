@@ -41,9 +41,13 @@ struct row_case {
     {                                                                                    \
         "static_cast<long long>(row) * " stride, "static_cast<int>(row) * " stride       \
     }
+#define TABLE_ROW                                                                        \
+    {                                                                                    \
+        "constexpr unsigned long long kRowBytes", "constexpr unsigned kRowBytes"         \
+    }
 #define MATRIX_ROW(stride)                                                               \
     {                                                                                    \
-        "place.matrix_row * " stride, "static_cast<int>(place.matrix_row) * " stride     \
+        "matrix_row * " stride, "static_cast<int>(matrix_row) * " stride                 \
     }
 
 static const struct kiln_shape compressed_slots = {
@@ -146,7 +150,7 @@ static const struct kiln_shape mixed_prefill = {
 
 static const struct row_case row_cases[] = {
     {{"picks", KILN_OP_GLOBAL_TOPK, global_topk, EVERY_ROW},
-     {ROW("kTopkStride"), ROW("kSlotsStride"), CAST("known ? request : 0")}},
+     {ROW("kTopkStride"), ROW("kSlotsStride"), TABLE_ROW}},
     {{"decode", KILN_OP_C128A_TOPK, c128a_topk, EVERY_ROW, .n_decode = WIDE_ROWS,
       .active_width = 256},
      {ROW("kCapacity"), {"const long long table_row", "const int table_row"}}},
@@ -172,7 +176,7 @@ static const struct row_case row_cases[] = {
       .first_request = WIDE_ROWS - WIDE_BAND_ROWS},
      {CAST("place.request")}},
     {{"picks", KILN_OP_REQ_TO_GLOBAL, req_to_global, EVERY_ROW},
-     {ROW("kTopkStride"), ROW("kOutStride"), CAST("known ? request : 0")}},
+     {ROW("kTopkStride"), ROW("kOutStride"), TABLE_ROW}},
 };
 enum { N_ROW_CASES = sizeof(row_cases) / sizeof(row_cases[0]) };
 

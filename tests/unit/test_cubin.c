@@ -59,6 +59,7 @@ static void inspect_reads_each_flavour(void **state)
         {"reserved shared memory", {"kiln_x", {10, 0}, 8, 4, false, false, 0}, 8, 4, 0},
         {"none reserved", {"kiln_x", {8, 0}, 8, 4096, false, false, 0}, 8, 4096, 0},
         {"waits", {"kiln_x", {9, 0}, 8, 0, true, false, 0}, 8, 0, 1},
+        {"a load before the wait", {"kiln_x", {9, 0}, 8, 0, true, false, 0x81}, 8, 0, 0},
         {"no such instruction", {"kiln_x", {8, 9}, 8, 0, true, false, 0}, 8, 0, 0},
         {"smem out of reason", {"kiln_x", {9, 0}, 8, 1 << 24, false, false, 0}, 8, -1, 0},
     };

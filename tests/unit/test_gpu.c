@@ -176,7 +176,8 @@ static void gpu_alloc_names_the_failing_call(void **state)
                      KILN_E_DRIVER);
 
     assert_null(address);
-    assert_string_equal(fixture->err.message, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)");
+    assert_string_equal(fixture->err.message,
+                        "cuMemAlloc of 64 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)");
 }
 
 /* An earlier kernel's fault comes out where the host waits. */

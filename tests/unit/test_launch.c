@@ -39,7 +39,6 @@ static int setup(void **state)
         .driver = &fixture->driver,
         .device.n_sms = FAKE_SMS,
         .module.kernel = (CUkernel)(void *)memory,
-        .threads = 256,
     };
     fixture->kernel.shape.global_topk = (struct kiln_global_topk_shape){
         .topk = 8,
@@ -104,7 +103,7 @@ static void launch_passes_the_ops_grid_and_threads(void **state)
     assert_int_equal(config->gridDimX, grid.x);
     assert_int_equal(config->gridDimY, grid.y);
     assert_int_equal(config->gridDimZ, 1);
-    assert_int_equal(config->blockDimX, 256);
+    assert_int_equal(config->blockDimX, grid.threads);
     assert_int_equal(config->blockDimY, 1);
     assert_int_equal(config->blockDimZ, 1);
     assert_int_equal(config->sharedMemBytes, 0);
@@ -191,6 +190,12 @@ static void launch_refuses_bad_args_before_the_driver(void **state)
 static void launch_names_op_grid_and_result_when_the_driver_refuses(void **state)
 {
     struct fixture *fixture = *state;
+    const struct kiln_kernel *kernel = &fixture->kernel;
+    const struct ki_grid grid =
+        kernel->op->grid(&kernel->shape, &fixture->args, kernel->device.n_sms);
+    char threads[32];
+
+    snprintf(threads, sizeof threads, "blocks of %d threads", grid.threads);
     fixture->fake.fail_nth = 1;
     fixture->fake.fail_result = CUDA_ERROR_LAUNCH_FAILED;
 
@@ -198,7 +203,7 @@ static void launch_names_op_grid_and_result_when_the_driver_refuses(void **state
 
     assert_int_equal(fixture->err.native_code, CUDA_ERROR_LAUNCH_FAILED);
     assert_non_null(strstr(fixture->err.message, "global_topk"));
-    assert_non_null(strstr(fixture->err.message, "256 threads"));
+    assert_non_null(strstr(fixture->err.message, threads));
     assert_non_null(strstr(fixture->err.message, "CUDA_ERROR_LAUNCH_FAILED (719)"));
 }
 

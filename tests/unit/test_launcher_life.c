@@ -117,7 +117,7 @@ static void create_in_a_second_context_finishes_the_load_there_field_66(void **s
     second = created(fake);
 
     assert_int_equal(fake_kiln_loads(fake), 0);
-    assert_int_equal(fake_driver_count(&fake->driver, FAKE_func_load), 13);
+    assert_int_equal(fake_driver_count(&fake->driver, FAKE_func_load), 12);
     destroy(&second);
     fake_driver_set_context(fake_driver_context());
     destroy(&first);
@@ -212,6 +212,7 @@ struct bad_memory {
 static void create_names_memory_that_is_wrong(void **state)
 {
     static char *const at = (char *)0x10000;
+    char *const last = (char *)(UINTPTR_MAX - 255);
     const struct bad_memory cases[] = {
         {{{"nobody", at, 4096}}, 1, {"nobody", "a buffer of the layout", ""}},
         {{{NULL, at, 4096}}, 1, {"a buffer of the layout", "", ""}},
@@ -228,6 +229,9 @@ static void create_names_memory_that_is_wrong(void **state)
          2,
          {"twice", "", ""}},
         {{{"gather_lens.gather_lens", at, 400}, {"swa_indices.swa_lens", at + 256, 400}},
+         2,
+         {"overlaps", "gather_lens.gather_lens", "swa_indices.swa_lens"}},
+        {{{"gather_lens.gather_lens", last, 400}, {"swa_indices.swa_lens", last, 400}},
          2,
          {"overlaps", "gather_lens.gather_lens", "swa_indices.swa_lens"}},
     };
@@ -251,6 +255,25 @@ static void create_names_memory_that_is_wrong(void **state)
 }
 
 /* ---- create's refusals ---- */
+
+static void create_says_how_much_memory_it_did_not_get(void **state)
+{
+    struct fake_kiln *fake = *state;
+    struct kiln_deployment d = fake_kiln_deployment();
+    struct kiln_launcher *launcher = NULL;
+    struct kiln_layout layout;
+    char bytes[64];
+
+    assert_int_equal(kiln_layout_make(&d, &layout, NULL), KILN_OK);
+    (void)snprintf(bytes, sizeof bytes, "%lld bytes", (long long)layout.total_bytes);
+    kiln_layout_finish(&layout);
+    fake->driver.fail_call = FAKE_mem_alloc;
+    fake->driver.fail_call_nth = 1;
+    assert_int_equal(create(fake, NULL, &launcher), KILN_E_DRIVER);
+
+    assert_null(launcher);
+    assert_non_null(strstr(fake->err.message, bytes));
+}
 
 static void create_on_a_capturing_stream_touches_nothing_field_68(void **state)
 {
@@ -621,6 +644,7 @@ int main(void)
         TEST(create_takes_the_callers_memory_and_allocates_none),
         TEST(create_allocates_what_the_caller_did_not_bring),
         TEST(create_names_memory_that_is_wrong),
+        TEST(create_says_how_much_memory_it_did_not_get),
         TEST(create_on_a_capturing_stream_touches_nothing_field_68),
         TEST(create_refuses_what_is_missing_or_newer),
         TEST(create_in_a_child_after_fork_is_refused_field_50),

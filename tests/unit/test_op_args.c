@@ -215,6 +215,25 @@ static void args_arrays_are_aligned_to_their_element(void **state)
     }
 }
 
+static void args_report_is_aligned_to_its_count(void **state)
+{
+    struct call call;
+
+    (void)state;
+    for (size_t i = 0; i < N_GOLDEN_SHAPES; i++) {
+        for (uintptr_t shift = 1; shift <= 8; shift++) {
+            init(&call, &golden_shapes[i]);
+            uintptr_t address = (uintptr_t)call.memory + shift;
+            memcpy(call.args + call.op->info.report_offset, &address, sizeof address);
+            if (shift == 8) {
+                assert_int_equal(check(&call), KILN_OK);
+            } else {
+                assert_refused(&call, "report");
+            }
+        }
+    }
+}
+
 static void args_counts_are_values_or_good_addresses(void **state)
 {
     struct call call;
@@ -466,10 +485,36 @@ static void args_of_any_size_give_a_grid_that_the_driver_takes(void **state)
 
             assert_in_range(grid.x, 1, INT32_MAX);
             assert_in_range(grid.y, 1, 65535);
+            assert_in_range(grid.threads, 32, call.op->threads(call.shape));
+            assert_int_equal(grid.threads % 32, 0);
         }
         assert_in_range(call.op->threads(call.shape), 32, 1024);
-        assert_int_equal(call.op->threads(call.shape) % 32, 0);
     }
+}
+
+/* The kernels tell the two apart by the grid: fewer blocks than rows. */
+static void args_of_few_picks_give_each_row_a_block(void **state)
+{
+    static const struct kiln_shape shape = {.global_topk = {.topk = 512}};
+    const struct ki_op *op = ki_op_get(KILN_OP_GLOBAL_TOPK);
+    struct kiln_global_topk_args args = {.num_tokens = 264};
+
+    assert_int_equal(op->grid(&shape, &args, 132).x, 264);
+    args.num_tokens = 265;
+    assert_int_equal(op->grid(&shape, &args, 132).x, 133);
+    args.num_tokens = 1;
+    assert_int_equal(op->grid(&shape, &args, 1).x, 1);
+    (void)state;
+}
+
+static void args_of_picks_that_a_block_compacts_give_each_row_a_block(void **state)
+{
+    static const struct kiln_shape shape = {.global_topk = {.topk = 512, .dcp_world = 2}};
+    const struct ki_op *op = ki_op_get(KILN_OP_GLOBAL_TOPK);
+    const struct kiln_global_topk_args args = {.num_tokens = 100000};
+
+    assert_int_equal(op->grid(&shape, &args, 132).x, 100000);
+    (void)state;
 }
 
 int main(void)
@@ -479,6 +524,7 @@ int main(void)
         cmocka_unit_test(args_of_all_zeros_are_a_launch_of_no_rows),
         cmocka_unit_test(args_arrays_may_be_null_only_when_optional),
         cmocka_unit_test(args_arrays_are_aligned_to_their_element),
+        cmocka_unit_test(args_report_is_aligned_to_its_count),
         cmocka_unit_test(args_counts_are_values_or_good_addresses),
         cmocka_unit_test(args_numbers_are_not_negative),
         cmocka_unit_test(args_rank_is_one_of_the_world),
@@ -489,6 +535,8 @@ int main(void)
         cmocka_unit_test(args_of_a_window_only_shape_need_no_topk),
         cmocka_unit_test(args_rows_follow_from_numbers_and_counts),
         cmocka_unit_test(args_of_any_size_give_a_grid_that_the_driver_takes),
+        cmocka_unit_test(args_of_few_picks_give_each_row_a_block),
+        cmocka_unit_test(args_of_picks_that_a_block_compacts_give_each_row_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,32 @@ static void prepare_again_gives_the_same_kernel_and_builds_nothing(void **state)
     assert_int_equal(fake->kiln->store.n_hits + fake->kiln->store.n_misses, 1);
 }
 
+/* Else the first launch there would wait until the GPU is idle. */
+static void
+prepare_in_a_second_context_finishes_the_load_there_once_field_66(void **state)
+{
+    struct fake_kiln *fake = *state;
+    const struct kiln_kernel *first = NULL;
+    const struct kiln_kernel *second = NULL;
+
+    assert_int_equal(fake_kiln_prepare(fake, 512, &first), KILN_OK);
+    fake_driver_set_context(fake_driver_other_context());
+    fake_kiln_forget(fake);
+    fake->driver.fail_call = FAKE_func_load;
+    fake->driver.fail_call_nth = 1;
+    assert_int_equal(fake_kiln_prepare(fake, 512, &second), KILN_E_DRIVER);
+    assert_null(second);
+    for (int i = 0; i < 2; i++) { /* a failure there is not remembered, a load is */
+        assert_int_equal(fake_kiln_prepare(fake, 512, &second), KILN_OK);
+    }
+    fake_driver_set_context(fake_driver_context());
+    assert_int_equal(fake_kiln_prepare(fake, 512, &second), KILN_OK);
+
+    assert_ptr_equal(first, second);
+    assert_int_equal(fake_kiln_loads(fake), 0);
+    assert_int_equal(fake_driver_count(&fake->driver, FAKE_func_load), 2);
+}
+
 static void prepare_of_another_shape_is_another_kernel(void **state)
 {
     struct fake_kiln *fake = *state;
@@ -536,6 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OPEN(prepare_compiles_stores_and_loads_in_this_order),
         OPEN(prepare_again_gives_the_same_kernel_and_builds_nothing),
+        OPEN(prepare_in_a_second_context_finishes_the_load_there_once_field_66),
         OPEN(prepare_of_another_shape_is_another_kernel),
         OPEN(build_makes_no_driver_call_when_the_target_is_named),
         OPEN(prepare_after_build_does_not_compile_again),

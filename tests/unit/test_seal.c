@@ -310,7 +310,7 @@ static void sealed_kiln_has_no_launcher_that_would_load(void **state)
     seal(fixture, KILN_SEAL_WARN);
     assert_int_equal(kiln_launcher_create(fake->kiln, &d, NULL, &other, &fake->err),
                      KILN_OK);
-    assert_int_equal(violations(fixture), 2 + 13);
+    assert_int_equal(violations(fixture), 2 + 12);
     assert_int_equal(kiln_launcher_destroy(&other, NULL), KILN_OK);
     fake_driver_set_context(fake_driver_context());
     assert_int_equal(kiln_launcher_destroy(&launcher, NULL), KILN_OK);
@@ -322,6 +322,7 @@ static void seal_refuses_what_makes_no_sense(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_kiln *fake = fixture->fake;
+    const struct kiln_plan unfilled = {0};
     unsigned char digest[32];
 
     assert_int_equal(kiln_seal(NULL, KILN_SEAL_ERROR, NULL, NULL, &fake->err),
@@ -332,6 +333,10 @@ static void seal_refuses_what_makes_no_sense(void **state)
     assert_non_null(strstr(fake->err.message, "mode = 3"));
     assert_int_equal(kiln_seal(fake->kiln, KILN_SEAL_ERROR, NULL, digest, &fake->err),
                      KILN_E_ARGUMENT);
+    assert_int_equal(
+        kiln_seal(fake->kiln, KILN_SEAL_ERROR, &unfilled, digest, &fake->err),
+        KILN_E_ARGUMENT);
+    assert_non_null(strstr(fake->err.message, "plan has no items"));
     assert_int_equal(kiln_seal_get(fake->kiln), KILN_SEAL_OFF);
 }
 
@@ -353,16 +358,30 @@ static void seal_in_a_child_after_fork_is_refused_field_50(void **state)
 
 /* ---- builds under way ---- */
 
-/* The test itself is the thread at work: it claims the key, and ends when it likes. */
-static struct ki_table_entry *claim(struct fake_kiln *fake)
+static struct ki_ident ident_of(int64_t topk)
 {
-    struct kiln_shape shape = fake_kiln_shape(512);
-    struct ki_table_entry *entry = NULL;
-    enum ki_claim claim;
+    struct kiln_shape shape = fake_kiln_shape(topk);
     struct ki_ident ident;
 
     ki_ident_init(&ident, KILN_OP_GLOBAL_TOPK, &shape);
     ident.target = (struct ki_target){.major = 9};
+    return ident;
+}
+
+static struct ki_table_entry *entry_of(struct fake_kiln *fake, int64_t topk)
+{
+    const struct ki_ident ident = ident_of(topk);
+
+    return ki_table_find(&fake->kiln->table, &ident);
+}
+
+/* The test itself is the thread at work: it claims the key, and ends when it likes. */
+static struct ki_table_entry *claim(struct fake_kiln *fake)
+{
+    struct ki_table_entry *entry = NULL;
+    const struct ki_ident ident = ident_of(512);
+    enum ki_claim claim;
+
     assert_int_equal(ki_table_claim(&fake->kiln->table, &ident, KI_ENTRY_BUILT, 0, &entry,
                                     &claim, &fake->err),
                      KILN_OK);
@@ -372,6 +391,7 @@ static struct ki_table_entry *claim(struct fake_kiln *fake)
 
 struct sealer {
     struct kiln *kiln;
+    int64_t timeout_ms;
     enum kiln_status status;
     _Atomic int is_done;
 };
@@ -380,7 +400,8 @@ static void *seal_on_a_thread(void *argument)
 {
     struct sealer *sealer = argument;
 
-    sealer->status = kiln_seal(sealer->kiln, KILN_SEAL_ERROR, NULL, NULL, NULL);
+    sealer->status =
+        ki_table_seal(&sealer->kiln->table, KI_SEALED, sealer->timeout_ms, NULL);
     atomic_store(&sealer->is_done, 1);
     return NULL;
 }
@@ -390,7 +411,7 @@ static void seal_waits_for_builds_under_way(void **state)
     struct fixture *fixture = *state;
     struct fake_kiln *fake = fixture->fake;
     struct ki_table_entry *entry = claim(fake);
-    struct sealer sealer = {.kiln = fake->kiln};
+    struct sealer sealer = {.kiln = fake->kiln, .timeout_ms = 60000};
     pthread_t thread;
     int was_done;
 
@@ -419,6 +440,94 @@ static void seal_gives_up_on_a_build_that_does_not_end(void **state)
     assert_int_equal(kiln_seal_get(fake->kiln), KILN_SEAL_OFF);
     ki_table_abandon(&fake->kiln->table, entry);
     assert_int_equal(fake_kiln_build(fake, 512), KILN_OK);
+}
+
+/* The one that gives up must not take off what the other one is about to set. */
+static void seal_holds_where_an_earlier_one_gave_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_kiln *fake = fixture->fake;
+    struct ki_table_entry *entry = claim(fake);
+    struct sealer hasty = {.kiln = fake->kiln, .timeout_ms = 50};
+    struct sealer patient = {.kiln = fake->kiln, .timeout_ms = 60000};
+    pthread_t threads[2];
+
+    assert_int_equal(pthread_create(&threads[0], NULL, seal_on_a_thread, &hasty), 0);
+    while (kiln_seal_get(fake->kiln) == KILN_SEAL_OFF &&
+           atomic_load(&hasty.is_done) == 0) {
+        (void)usleep(1000);
+    }
+    assert_int_equal(pthread_create(&threads[1], NULL, seal_on_a_thread, &patient), 0);
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+    ki_table_abandon(&fake->kiln->table, entry);
+    assert_int_equal(pthread_join(threads[1], NULL), 0);
+
+    assert_int_equal(hasty.status, KILN_E_TIMEOUT);
+    assert_int_equal(patient.status, KILN_OK);
+    assert_int_equal(kiln_seal_get(fake->kiln), KILN_SEAL_ERROR);
+    assert_int_equal(fake_kiln_build(fake, 512), KILN_E_NOT_READY);
+}
+
+static void seal_that_gives_up_leaves_what_another_thread_set(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_kiln *fake = fixture->fake;
+    struct ki_table_entry *entry = claim(fake);
+    struct sealer hasty = {.kiln = fake->kiln, .timeout_ms = 200};
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, seal_on_a_thread, &hasty), 0);
+    while (kiln_seal_get(fake->kiln) == KILN_SEAL_OFF &&
+           atomic_load(&hasty.is_done) == 0) {
+        (void)usleep(1000);
+    }
+    seal(fixture, KILN_SEAL_WARN);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+
+    assert_int_equal(hasty.status, KILN_E_TIMEOUT);
+    assert_int_equal(kiln_seal_get(fake->kiln), KILN_SEAL_WARN);
+    ki_table_abandon(&fake->kiln->table, entry);
+}
+
+/* Of a kernel that is ready in another context. */
+static void seal_waits_for_loads_in_other_contexts(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_kiln *fake = fixture->fake;
+    struct ki_table *table = &fake->kiln->table;
+    CUcontext other = fake_driver_other_context();
+    const struct kiln_kernel *kernel;
+    struct ki_table_entry *entry;
+
+    assert_int_equal(fake_kiln_prepare(fake, 512, &kernel), KILN_OK);
+    entry = entry_of(fake, 512);
+    assert_int_equal(ki_table_claim_here(table, entry, other), KI_CLAIM_LOAD);
+    fake->kiln->build_timeout_ms = 10;
+    assert_int_equal(kiln_seal(fake->kiln, KILN_SEAL_ERROR, NULL, NULL, NULL),
+                     KILN_E_TIMEOUT);
+    ki_table_end_here(table, entry, other, false);
+    seal(fixture, KILN_SEAL_ERROR);
+
+    assert_int_equal(ki_table_claim_here(table, entry, other), KI_CLAIM_SEALED);
+}
+
+/* What was loaded in a context before is no load there. */
+static void sealed_kiln_serves_every_context_that_was_prepared(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_kiln *fake = fixture->fake;
+    const struct kiln_kernel *kernel;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fake_kiln_prepare(fake, 512, &kernel), KILN_OK);
+        fake_driver_set_context(fake_driver_other_context());
+        assert_int_equal(fake_kiln_prepare(fake, 512, &kernel), KILN_OK);
+        fake_driver_set_context(fake_driver_context());
+        seal(fixture, KILN_SEAL_ERROR);
+    }
+
+    assert_int_equal(fake_driver_count(&fake->driver, FAKE_func_load), 2);
+    assert_int_equal(violations(fixture), 0);
 }
 
 /* ---- events ---- */
@@ -500,6 +609,10 @@ int main(void)
         TEST(seal_in_a_child_after_fork_is_refused_field_50),
         TEST(seal_waits_for_builds_under_way),
         TEST(seal_gives_up_on_a_build_that_does_not_end),
+        TEST(seal_holds_where_an_earlier_one_gave_up),
+        TEST(seal_that_gives_up_leaves_what_another_thread_set),
+        TEST(seal_waits_for_loads_in_other_contexts),
+        TEST(sealed_kiln_serves_every_context_that_was_prepared),
         TEST(builds_and_loads_are_told_with_their_origin),
         TEST(failures_are_told_with_their_reason),
         TEST(finds_are_counted),

@@ -442,7 +442,7 @@ static void work(struct worker *worker, struct ki_table_entry *entry, enum ki_cl
         fail_entry(worker->fixture, entry, 0);
         return;
     }
-    entry->kernel.threads = key;
+    entry->kernel.build_ms = key;
     ki_table_publish(table, entry, KI_ENTRY_BUILT);
 }
 
@@ -522,7 +522,7 @@ static void table_gives_every_thread_the_same_entry(void **state)
         for (int key = 0; key < N_KEYS; key++) {
             assert_non_null(workers[i].entries[key]);
             assert_ptr_equal(workers[i].entries[key], workers[0].entries[key]);
-            assert_int_equal(workers[i].entries[key]->kernel.threads, key);
+            assert_int_equal(workers[i].entries[key]->kernel.build_ms, key);
             assert_int_equal(workers[i].entries[key]->kernel.load_ms, key);
         }
     }

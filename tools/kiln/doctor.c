@@ -43,8 +43,8 @@ static void on_finding(void *user, const struct kiln_finding *finding)
     visit->n_faults += finding->state == KILN_FINDING_FAULT ? 1 : 0;
     if (visit->is_json) {
         json_t *line =
-            json_pack("{s:s, s:s, s:s, s:s?}", "topic", finding->topic, "state", state,
-                      "text", finding->text, "advice", finding->advice);
+            json_pack("{s:s, s:s, s:o, s:s?}", "topic", finding->topic, "state", state,
+                      "text", cli_json_text(finding->text), "advice", finding->advice);
 
         if (cli_print_json(line) != CLI_DONE) {
             visit->status = CLI_FAILED;

@@ -54,6 +54,7 @@ static void print_json(const struct kiln_plan *plan)
     }
 }
 
+/* The total is a launcher's: supported ops, once for each set of outputs. */
 static void print_table(const struct kiln_plan *plan, int64_t total_bytes)
 {
     static const double mib = 1024.0 * 1024.0;
@@ -79,18 +80,20 @@ static void print_table(const struct kiln_plan *plan, int64_t total_bytes)
                  plan->n_items, n_missing, (double)total_bytes / mib);
 }
 
-/* The total is a launcher's: supported ops, once for each set of outputs. */
-static int show_table(const struct kiln_manifest *manifest)
+/* What no launcher could hold is no plan, however it is printed. */
+static int find_total(const struct cli_deployment_flags *flags,
+                      const struct kiln_manifest *manifest, int64_t *out)
 {
     struct kiln_layout layout;
     struct kiln_error err;
 
-    if (kiln_layout_make(&manifest->deployment, &layout, &err) != KILN_OK) {
-        return cli_report("plan", &err, false);
+    if (kiln_layout_make(&manifest->deployment, &layout, &err) == KILN_OK) {
+        *out = layout.total_bytes;
+        kiln_layout_finish(&layout);
+        return CLI_DONE;
     }
-    print_table(&manifest->plan, layout.total_bytes);
-    kiln_layout_finish(&layout);
-    return CLI_DONE;
+    return flags->manifest != NULL ? cli_report_file(flags->manifest, &err)
+                                   : cli_report("", &err, true);
 }
 
 static int write_manifest(const char *path, const struct kiln_manifest *manifest)
@@ -122,6 +125,7 @@ static int run(int argc, char **argv)
     struct cli_deployment_flags deployment = {0};
     struct kiln_manifest manifest;
     const char *manifest_out = NULL;
+    int64_t total_bytes = 0;
     bool is_json = false;
 
     cli_add_deployment_flags(&deployment, &flags);
@@ -134,13 +138,14 @@ static int run(int argc, char **argv)
     if (status != CLI_DONE) {
         return status;
     }
-    if (manifest_out != NULL) {
+    status = find_total(&deployment, &manifest, &total_bytes);
+    if (status == CLI_DONE && manifest_out != NULL) {
         status = write_manifest(manifest_out, &manifest);
     }
     if (status == CLI_DONE && is_json) {
         print_json(&manifest.plan);
     } else if (status == CLI_DONE) {
-        status = show_table(&manifest);
+        print_table(&manifest.plan, total_bytes);
     }
     kiln_plan_finish(&manifest.plan);
     return status;

@@ -122,6 +122,22 @@ int cli_close_output(int status)
     return status == CLI_DONE ? CLI_FAILED : status;
 }
 
+json_t *cli_json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    char *copy = value == NULL ? strdup(text) : NULL;
+
+    if (copy == NULL) {
+        return value;
+    }
+    for (char *c = copy; *c != '\0'; c++) {
+        *c = (unsigned char)*c < 0x80 ? *c : '?';
+    }
+    value = json_string(copy);
+    free(copy);
+    return value;
+}
+
 int cli_print_json(json_t *value)
 {
     char *text = value != NULL ? json_dumps(value, JSON_REAL_PRECISION(6)) : NULL;

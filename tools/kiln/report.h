@@ -43,6 +43,10 @@ void cli_append(char *buf, size_t size_bytes, const char *format, ...) CLI_PRINT
 /* Flush stdout; a write that was lost turns `status` into CLI_FAILED with a message. */
 int cli_close_output(int status);
 
+/* Text that may quote a path, whose bytes may be anything: as it is where it is UTF-8, else
+ * with '?' for each byte beyond ASCII. NULL: out of memory. Owner: the caller. */
+json_t *cli_json_text(const char *text);
+
 /* Print a JSON value as one line, and drop it; NULL is out of memory. */
 int cli_print_json(json_t *value);
 

@@ -4,6 +4,7 @@
 
 #include "common/count.cuh"
 #include "common/int_math.cuh"
+#include "common/load.cuh"
 #include "common/records.cuh"
 #include "common/window.cuh"
 
@@ -21,33 +22,37 @@ __device__ inline place_t place_of(const args_t &args, unsigned token)
     return {decode, decode ? token : token - n_decode};
 }
 
-// What a row is, as far as no look-up decides it.
+// What a row is, as far as no look-up decides it. One that is not live is -1 throughout.
 struct row_t {
-    bool live;          // false: all of it is -1
-    int request;        // whose pages the row is looked up in
-    long long position; // of a prefill token
-    long long seq_len;
+    int request;    // whose pages the row is looked up in
+    run_t window;   // of a prefill row
+    bool live;      // of a decode row
     unsigned n_ids; // of the compressed part
 };
 
-__device__ inline row_t row_of(const args_t &args, unsigned token, bool decode)
+template <bool kDecode>
+__device__ inline row_t row_of(const args_t &args, unsigned token)
 {
+    constexpr bool kLooksUp = !kDecode || kCounts;
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const int request = args.token_to_req[token];
-    const bool valid = args.is_valid_token == nullptr || args.is_valid_token[token] != 0;
-    const int requests =
+    const int valid =
+        load_if(args.is_valid_token != nullptr, args.is_valid_token, token, 1);
+    const int request = kLooksUp ? __ldg(args.token_to_req + token) : 0;
+    const unsigned requests =
         least(args.num_requests, least(args.swa_table_rows, args.table_rows));
-    const bool known = request >= 0 && request < requests;
-    const bool live = static_cast<int>(token) < live_tokens && valid;
-    if (decode) {
-        return {live && (known || !kCounts), known ? request : 0, 0, 0, kDecodeTopk};
+    const bool known = !kLooksUp || static_cast<unsigned>(request) < requests;
+    const bool live = static_cast<int>(token) < live_tokens && valid != 0 && known;
+    if constexpr (kDecode) {
+        return {live ? request : 0, {0, 0}, live, live ? kDecodeTopk : 0u};
     }
-    if (!live || !known) {
-        return {};
-    }
-    const long long seq_len = args.seq_lens[request];
-    const long long position =
-        position_of(token, args.query_start_loc[request + 1LL], seq_len);
-    return {position >= 0, request, position, seq_len,
+    const int left = visible_at<kImageWidth>(args.left_visible, token);
+    const int right = visible_at<kImageWidth>(args.right_visible, token);
+    const int query_end = load_if(live, args.query_start_loc, request + 1LL, 0);
+    const int seq_len = load_if(live, args.seq_lens, request, 0);
+    const long long position = live ? position_of(token, query_end, seq_len) : -1;
+    return {live ? request : 0,
+            window_run<kWindow, kImageWidth>(static_cast<int>(token), query_end, seq_len,
+                                             left, right),
+            false,
             static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
 }

@@ -7,57 +7,97 @@
 #include "common/requests.cuh"
 
 struct place_t {
-    int request;        // -1: none has the token
-    long long position; // of the token in its sequence; -1 where there is no request
+    int request;  // -1: none has the token
+    int position; // of the token in its sequence, below 0 before it; -1: no request
 };
 
-// By a whole warp, with tokens that do not descend from lane to lane. The warp searches the
-// request of its first token together. From there on requests are looked at one per lane,
-// and each lane finds its token's among them by the requests' ends, which never decrease:
-// 32 neighbours rarely need a second look.
+constexpr place_t kNoPlace = {-1, -1};
+
+// Of a token below its request's end. A sequence of less than nothing is as one of nothing:
+// all of its tokens stand before it.
+__device__ inline int position_of(int token, int end, int seq_len)
+{
+    return greatest(seq_len, 0) - (end - token);
+}
+
+// How many requests end at or before a token.
+__device__ inline unsigned requests_before(const int *query_start_loc, unsigned requests,
+                                           int token)
+{
+    unsigned low = 0;
+    unsigned high = requests;
+#pragma unroll 1
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        const bool passed = query_start_loc[middle + 1] <= token;
+        low = passed ? middle + 1 : low;
+        high = passed ? high : middle;
+    }
+    return low;
+}
+
+// Requests are looked at one per lane, from the first that may have the warp's first token.
+// Each that ends inside the warp leaves a mark there: a token's request comes as many
+// requests further as there are marks up to it.
+template <bool kPositions>
+__device__ inline place_t search_place(const int *query_start_loc, const int *seq_lens,
+                                       int num_requests, int token)
+{
+    const unsigned requests = static_cast<unsigned>(num_requests);
+    const int lead = __shfl_sync(kWholeWarp, token, 0);
+    const unsigned first =
+        static_cast<unsigned>(narrow_requests(query_start_loc, num_requests, lead));
+    const unsigned looked_at = first + lane_of_thread();
+    const bool known = looked_at < requests;
+    int origin = 0;
+    int end = 0;
+    int seq_len = 0;
+    if (num_requests > 0) {
+        origin = query_start_loc[0];
+    }
+    if (known) {
+        end = query_start_loc[looked_at + 1];
+    }
+    if (kPositions && known) {
+        seq_len = seq_lens[looked_at];
+    }
+    const unsigned at = known ? static_cast<unsigned>(greatest(end, lead) - lead) : kWarp;
+    const bool inside = 0 < at && at < kWarp;
+    const unsigned marks = __reduce_or_sync(kWholeWarp, inside ? 1u << at : 0u);
+    const unsigned before = __popc(__ballot_sync(kWholeWarp, at == 0));
+    const unsigned ends = __popc(__ballot_sync(kWholeWarp, inside));
+
+    const unsigned passed = before + __popc(marks << (kWarp - 1 - (token - lead)));
+    unsigned request = first + passed;
+    end = __shfl_sync(kWholeWarp, end, passed);
+    seq_len = kPositions ? __shfl_sync(kWholeWarp, seq_len, passed) : 0;
+    // Where requests share a mark, some without tokens, or go on behind the last lane's.
+    if (__popc(marks) != ends || before + ends == kWarp) {
+        request = requests_before(query_start_loc, requests, token);
+        end = request < requests ? query_start_loc[request + 1] : 0;
+        seq_len = kPositions && request < requests ? seq_lens[request] : 0;
+    }
+    const bool has = request < requests && origin <= token;
+    return has ? place_t{static_cast<int>(request), position_of(token, end, seq_len)}
+               : kNoPlace;
+}
+
+// By a whole warp, with tokens that count up from its first lane's to the last token.
 template <bool kPositions>
 __device__ inline place_t place_of_token(const int *query_start_loc, const int *seq_lens,
-                                         int num_requests, int token)
+                                         int num_requests, int num_tokens, int token)
 {
-    constexpr int kPastEveryToken = 0x7fffffff;
-    constexpr place_t kNone = {-1, -1};
-    if (num_requests <= 0) {
-        return kNone;
+    const unsigned tokens = static_cast<unsigned>(num_tokens);
+    // In decode each token is a request of its own: token t is request t.
+    if (tokens < 2 * static_cast<unsigned>(num_requests)) {
+        const int request = least(token, num_requests - 1);
+        const int *bounds = query_start_loc + request;
+        const int begin = bounds[0];
+        const int end = bounds[1];
+        const int seq_len = kPositions ? seq_lens[request] : 0;
+        if (__all_sync(kWholeWarp, begin <= token && token < end)) {
+            return {request, position_of(token, end, seq_len)};
+        }
     }
-    place_t place = kNone;
-    // Looked at last, so that no other load waits for it.
-    const int origin = query_start_loc[0];
-    const unsigned requests = static_cast<unsigned>(num_requests);
-    unsigned first = static_cast<unsigned>(narrow_requests(
-        query_start_loc, num_requests, __shfl_sync(kWholeWarp, token, 0)));
-    bool searches = true;
-    do {
-        const unsigned request = first + lane_of_thread();
-        const unsigned known = least(request, requests - 1);
-        int end = query_start_loc[known + 1];
-        int seq_len = 0;
-        if constexpr (kPositions) {
-            seq_len = seq_lens[known];
-        }
-        end = request < requests ? end : kPastEveryToken;
-        unsigned passed = 0; // how many of them end before the token, but for the last
-#pragma unroll               // five steps
-        for (unsigned step = kWarp / 2; step > 0; step /= 2) {
-            const int other = __shfl_sync(kWholeWarp, end, passed + step - 1);
-            passed += other <= token ? step : 0;
-        }
-        end = __shfl_sync(kWholeWarp, end, passed);
-        if constexpr (kPositions) {
-            seq_len = __shfl_sync(kWholeWarp, seq_len, passed);
-        }
-        if (searches && token < end) {
-            searches = false;
-            if (first + passed < requests) {
-                place.request = static_cast<int>(first + passed);
-                place.position = seq_len - (static_cast<long long>(end) - token);
-            }
-        }
-        first += kWarp;
-    } while (first < requests && __any_sync(kWholeWarp, searches));
-    return token >= origin ? place : kNone;
+    return search_place<kPositions>(query_start_loc, seq_lens, num_requests, token);
 }

@@ -11,6 +11,11 @@ import triton.language as tl
 
 TWO31 = tl.constexpr(1 << 31)
 
+# For kernels that know the requests of a step. How many there are is another number each time,
+# and a server cannot compile while it serves: it has no kernel for one request, which Triton would
+# make by itself, and none for each number of steps of a search.
+per_step = triton.jit(do_not_specialize=["num_requests", "first_request", "steps"])
+
 
 # ---- helpers -------------------------------------------------------------------------------------
 
@@ -49,11 +54,11 @@ def request_of_row(starts, num_requests, token, REQUESTS: tl.constexpr):
 
 
 @triton.jit
-def request_of_each(starts, num_requests, tokens, STEPS: tl.constexpr):
+def request_of_each(starts, num_requests, tokens, steps):
     """The request of each token of a block, by bisection; num_requests behind the last."""
     low = tl.zeros_like(tokens)
     high = low + num_requests
-    for _ in tl.static_range(STEPS):
+    for _ in range(steps):
         middle = (low + high) // 2
         open_ = low < high
         end = tl.load(starts + 1 + middle, mask=open_, other=0)
@@ -226,7 +231,7 @@ def combine_topk_swa(v, a, c):
         triton.cdiv(width, v["align"]) * v["align"], REQUESTS=32, **c)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows", "token_offset", "requests"])
 def swa_indices_kernel(starts, seq_lens, token_to_req, table, valid, left_visible, right_visible,
                        indices, lens, num_rows, token_offset, requests, W: tl.constexpr,
                        WIDTH: tl.constexpr, STRIDE: tl.constexpr, IMAGE: tl.constexpr,
@@ -322,7 +327,7 @@ def mixed_prefill_row(picks, out, swa_pages, pages, start, n, k, WS: tl.constexp
         tl.store(out + WS + column, spread(slot, BLOCK_SIZE, SPAN), mask=column < KP)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_decode_tokens", "requests"])
 def mixed_sparse_indices_kernel(
         starts, seq_lens, token_to_req, valid, swa_table, table, decode_swa, decode_compressed,
         decode_lens, picks, out, lens, num_decode_tokens, requests, W: tl.constexpr,
@@ -379,14 +384,14 @@ def mixed_sparse_indices(v, a, c):
 
 # ---- one element a token -------------------------------------------------------------------------
 
-@triton.jit
+@per_step
 def compressed_slots_kernel(starts, seq_lens, table, own_slots, slots, num_tokens, num_requests,
-                            table_rows, R: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+                            steps, table_rows, R: tl.constexpr, BLOCK_SIZE: tl.constexpr,
                             TABLE_WIDTH: tl.constexpr, TABLE_STRIDE: tl.constexpr,
-                            STEPS: tl.constexpr, BLOCK: tl.constexpr):
+                            BLOCK: tl.constexpr):
     token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     launched = token < num_tokens
-    b = request_of_each(starts, num_requests, token, STEPS)
+    b = request_of_each(starts, num_requests, token, steps)
     live = launched & (b < num_requests) & (token >= tl.load(starts))
     end = tl.load(starts + 1 + b, mask=live, other=0)
     pos = tl.load(seq_lens + b, mask=live, other=0) - (end - token)
@@ -403,15 +408,15 @@ def compressed_slots(v, a, c):
     requests = a["seq_lens"].shape[0]
     compressed_slots_kernel[(triton.cdiv(a["num_tokens"], c["BLOCK"]),)](
         a["query_start_loc"], a["seq_lens"], a["block_table"], a.get("own_slots"), a["slots"],
-        a["num_tokens"], requests, a["block_table"].shape[0], v["compress_ratio"], v["block_size"],
-        v["table_width"], v["table_stride"], STEPS=requests.bit_length(), **c)
+        a["num_tokens"], requests, requests.bit_length(), a["block_table"].shape[0],
+        v["compress_ratio"], v["block_size"], v["table_width"], v["table_stride"], **c)
 
 
-@triton.jit
-def token_to_req_kernel(starts, out, num_tokens, num_requests, PAD: tl.constexpr,
-                        STEPS: tl.constexpr, BLOCK: tl.constexpr):
+@per_step
+def token_to_req_kernel(starts, out, num_tokens, num_requests, steps, PAD: tl.constexpr,
+                        BLOCK: tl.constexpr):
     token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    b = request_of_each(starts, num_requests, token, STEPS)
+    b = request_of_each(starts, num_requests, token, steps)
     known = (b < num_requests) & (token >= tl.load(starts))
     tl.store(out + token, tl.where(known, b, PAD), mask=token < num_tokens)
 
@@ -419,8 +424,8 @@ def token_to_req_kernel(starts, out, num_tokens, num_requests, PAD: tl.constexpr
 def token_to_req(v, a, c):
     requests = a["query_start_loc"].shape[0] - 1
     token_to_req_kernel[(triton.cdiv(a["num_tokens"], c["BLOCK"]),)](
-        a["query_start_loc"], a["token_to_req"], a["num_tokens"], requests, v["pad_req"],
-        STEPS=requests.bit_length(), **c)
+        a["query_start_loc"], a["token_to_req"], a["num_tokens"], requests,
+        requests.bit_length(), v["pad_req"], **c)
 
 
 @triton.jit
@@ -438,7 +443,7 @@ def is_valid_token(v, a, c):
         a["slot_mapping"], a["is_valid_token"], a["live_tokens"], a["num_tokens"], **c)
 
 
-@triton.jit
+@per_step
 def gather_lens_kernel(starts, seq_lens, out, first_request, num_requests, W: tl.constexpr,
                        BLOCK: tl.constexpr):
     b = first_request + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -457,12 +462,12 @@ def gather_lens(v, a, c):
         v["window"], **c)
 
 
-@triton.jit
+@per_step
 def image_visibility_kernel(starts, seq_lens, span_starts, span_begin, span_end, left_out,
-                            right_out, num_tokens, num_requests, num_spans, first_token,
-                            IMAGE: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr):
+                            right_out, num_tokens, num_requests, steps, num_spans, first_token,
+                            IMAGE: tl.constexpr, BLOCK: tl.constexpr):
     token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    b = request_of_each(starts, num_requests, token, STEPS)
+    b = request_of_each(starts, num_requests, token, steps)
     live = (b < num_requests) & (token >= tl.load(starts)) & (token < num_tokens)
     live = live & (token >= first_token)
     end = tl.load(starts + 1 + b, mask=live, other=0)
@@ -487,8 +492,8 @@ def image_visibility(v, a, c):
     requests = a["seq_lens"].shape[0]
     image_visibility_kernel[(triton.cdiv(a["num_tokens"], c["BLOCK"]),)](
         a["query_start_loc"], a["seq_lens"], a["span_start_loc"], a["span_begin"], a["span_end"],
-        a["left_visible"], a["right_visible"], a["num_tokens"], requests, a["span_begin"].shape[0],
-        a["first_token"], v["image_width"], STEPS=requests.bit_length(), **c)
+        a["left_visible"], a["right_visible"], a["num_tokens"], requests, requests.bit_length(),
+        a["span_begin"].shape[0], a["first_token"], v["image_width"], **c)
 
 
 # ---- what to try ---------------------------------------------------------------------------------
