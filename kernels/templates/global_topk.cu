@@ -79,21 +79,6 @@ __device__ inline int *slots_of(const args_t &args, unsigned row)
     return args.slots + static_cast<long long>(row) * kSlotsStride;
 }
 
-// Of a row, read ahead.
-struct ahead_t {
-    unsigned request; // any int32
-    int valid;
-};
-
-__device__ inline ahead_t read_ahead(const args_t &args, unsigned row)
-{
-    int valid = 1;
-    if (args.is_valid_token != nullptr) {
-        valid = args.is_valid_token[row];
-    }
-    return {static_cast<unsigned>(args.token_to_req[row]), valid};
-}
-
 // What maps the ids of one row; its limit is 0 where the row is inert.
 struct mapper_t {
     const int *pages;
@@ -200,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     if (wide) {
         first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
     }
-    const ahead_t ahead = read_ahead(args, row);
+    const ahead_t ahead = read_ahead(args, &args_t::token_to_req, row);
     if (shared) {
         map_rows<many>(args, ahead, wide, first);
     } else {

@@ -17,7 +17,6 @@ constexpr int kThreads = 256; // threads of a block
 
 static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
 
-#include "common/arch.cuh"
 #include "common/count.cuh"
 #include "common/launch_order.cuh"
 #include "common/report.cuh"

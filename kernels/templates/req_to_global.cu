@@ -87,21 +87,6 @@ __device__ inline int *indices_of(const args_t &args, unsigned row)
     return args.global_indices + static_cast<long long>(row) * kOutStride;
 }
 
-// Of a row, read ahead.
-struct ahead_t {
-    unsigned request; // any int32
-    int valid;
-};
-
-__device__ inline ahead_t read_ahead(const args_t &args, unsigned row)
-{
-    int valid = 1;
-    if (args.is_valid_token != nullptr) {
-        valid = args.is_valid_token[row];
-    }
-    return {static_cast<unsigned>(args.req_id[row]), valid};
-}
-
 // Ids below it are mapped: none of an inert row.
 __device__ inline unsigned limit_of(const args_t &args, unsigned row,
                                     const ahead_t &ahead, int requests)
@@ -280,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     if (plain) {
         first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
     }
-    const ahead_t ahead = read_ahead(args, row);
+    const ahead_t ahead = read_ahead(args, &args_t::req_id, row);
     if (shared) {
         map_rows<many>(args, ahead, plain, first);
     } else {

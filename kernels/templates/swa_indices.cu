@@ -60,7 +60,6 @@ static_assert(kDcpWorld == 1 || kRowsOfWarp == 1, "a row that is squeezed has a 
 #include "common/load.cuh"
 #include "common/paged_run.cuh"
 #include "common/paging.cuh"
-#include "common/quad.cuh"
 #include "common/report.cuh"
 #include "common/window.cuh"
 

@@ -17,7 +17,6 @@ constexpr int kThreads = 256; // threads of a block
 
 static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 
-#include "common/arch.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
 #include "common/report.cuh"

@@ -24,44 +24,6 @@ constexpr int kThreads = 256; // threads of a block
 
 static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
 
-#line 1 "common/arch.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Facts of the hardware, by name.
-
-
-constexpr unsigned kWarp = 32; // threads that run in step
-constexpr unsigned kWholeWarp = 0xffffffffu;
-constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
-
-// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
-// many registers a thread may have. No more than every SM can hold.
-#ifdef __CUDA_ARCH__
-constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
-                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
-
-template <int kBlockThreads, int kPart>
-constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
-
-template <int kBlockThreads, int kPart = 1>
-constexpr int kBlocksOfSm =
-    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
-    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
-                                                : 16;
-#else
-template <int, int = 1>
-constexpr int kBlocksOfSm = 1;
-#endif
-
-__device__ inline unsigned lane_of_thread()
-{
-    return threadIdx.x % kWarp;
-}
-
-__device__ inline unsigned warp_of_thread()
-{
-    return threadIdx.x / kWarp;
-}
-#line 21 "is_valid_token.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
@@ -122,7 +84,7 @@ __device__ inline int read_count(const count_t &count, int if_absent)
     const int given = count.kind == kCountValue ? count.value : if_absent;
     return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
-#line 22 "is_valid_token.cu"
+#line 21 "is_valid_token.cu"
 #line 1 "common/launch_order.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The order of launches. A programmatic launch may start before the kernel ahead of it on the
@@ -144,14 +106,14 @@ __device__ inline void wait_for_previous_kernel()
 {
 }
 #endif
-#line 23 "is_valid_token.cu"
+#line 22 "is_valid_token.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
 //
-// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
-// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
-// in the kernel's own path is another.
+// kOp and kChecked stand in every prelude. What a kernel checks it checks last, under
+// `if constexpr (kChecked)`, and looks at the inputs anew, in plain code: so nothing in its
+// own path is another.
 
 
 
@@ -221,7 +183,7 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 24 "is_valid_token.cu"
+#line 23 "is_valid_token.cu"
 
 struct args_t {
     const long long *slot_mapping;

@@ -213,9 +213,9 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
 //
-// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
-// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
-// in the kernel's own path is another.
+// kOp and kChecked stand in every prelude. What a kernel checks it checks last, under
+// `if constexpr (kChecked)`, and looks at the inputs anew, in plain code: so nothing in its
+// own path is another.
 
 
 #line 1 "common/count.cuh"
@@ -668,6 +668,25 @@ struct rows_t {
     }
 };
 
+// Of a row, read ahead.
+struct ahead_t {
+    unsigned request; // any int32
+    int valid;
+};
+
+// requests: where the args have each row's. Arguments are fetched where they are used, and no
+// earlier: their order is part of a small launch's time.
+template <typename args_t>
+__device__ inline ahead_t read_ahead(const args_t &args, const int *args_t::*requests,
+                                     unsigned row)
+{
+    int valid = 1;
+    if (args.is_valid_token != nullptr) {
+        valid = args.is_valid_token[row];
+    }
+    return {static_cast<unsigned>((args.*requests)[row]), valid};
+}
+
 template <typename mapper_t>
 __device__ inline int_quad_t map_quad(const mapper_t &mapper, const int_quad_t &ids)
 {
@@ -833,21 +852,6 @@ __device__ inline const int *ids_of(const args_t &args, unsigned row)
 __device__ inline int *indices_of(const args_t &args, unsigned row)
 {
     return args.global_indices + static_cast<long long>(row) * kOutStride;
-}
-
-// Of a row, read ahead.
-struct ahead_t {
-    unsigned request; // any int32
-    int valid;
-};
-
-__device__ inline ahead_t read_ahead(const args_t &args, unsigned row)
-{
-    int valid = 1;
-    if (args.is_valid_token != nullptr) {
-        valid = args.is_valid_token[row];
-    }
-    return {static_cast<unsigned>(args.req_id[row]), valid};
 }
 
 // Ids below it are mapped: none of an inert row.
@@ -1028,7 +1032,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     if (plain) {
         first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
     }
-    const ahead_t ahead = read_ahead(args, row);
+    const ahead_t ahead = read_ahead(args, &args_t::req_id, row);
     if (shared) {
         map_rows<many>(args, ahead, plain, first);
     } else {

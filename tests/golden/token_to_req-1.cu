@@ -24,44 +24,6 @@ constexpr int kThreads = 256; // threads of a block
 
 static_assert(kThreads % 32 == 0, "tokens are searched by whole warps");
 
-#line 1 "common/arch.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Facts of the hardware, by name.
-
-
-constexpr unsigned kWarp = 32; // threads that run in step
-constexpr unsigned kWholeWarp = 0xffffffffu;
-constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
-
-// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
-// many registers a thread may have. No more than every SM can hold.
-#ifdef __CUDA_ARCH__
-constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
-                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
-
-template <int kBlockThreads, int kPart>
-constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
-
-template <int kBlockThreads, int kPart = 1>
-constexpr int kBlocksOfSm =
-    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
-    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
-                                                : 16;
-#else
-template <int, int = 1>
-constexpr int kBlocksOfSm = 1;
-#endif
-
-__device__ inline unsigned lane_of_thread()
-{
-    return threadIdx.x % kWarp;
-}
-
-__device__ inline unsigned warp_of_thread()
-{
-    return threadIdx.x / kWarp;
-}
-#line 21 "token_to_req.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -91,7 +53,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 22 "token_to_req.cu"
+#line 21 "token_to_req.cu"
 #line 1 "common/launch_order.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The order of launches. A programmatic launch may start before the kernel ahead of it on the
@@ -113,14 +75,14 @@ __device__ inline void wait_for_previous_kernel()
 {
 }
 #endif
-#line 23 "token_to_req.cu"
+#line 22 "token_to_req.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
 //
-// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
-// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
-// in the kernel's own path is another.
+// kOp and kChecked stand in every prelude. What a kernel checks it checks last, under
+// `if constexpr (kChecked)`, and looks at the inputs anew, in plain code: so nothing in its
+// own path is another.
 
 
 #line 1 "common/count.cuh"
@@ -250,13 +212,50 @@ __device__ inline bool is_first_thread()
 {
     return blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0;
 }
-#line 24 "token_to_req.cu"
+#line 23 "token_to_req.cu"
 #line 1 "common/token_places.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Where a warp's tokens stand: the request of each lane's token, and its position there.
 
 
+#line 1 "common/arch.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the hardware, by name.
 
+
+constexpr unsigned kWarp = 32; // threads that run in step
+constexpr unsigned kWholeWarp = 0xffffffffu;
+constexpr unsigned kTwo31 = 1u << 31; // every int32 that is not negative is below it
+
+// Blocks of so many threads that fill an SM, or a part of it: a hint for __launch_bounds__ of how
+// many registers a thread may have. No more than every SM can hold.
+#ifdef __CUDA_ARCH__
+constexpr bool kSmHolds2048 = __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 ||
+                              __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030;
+
+template <int kBlockThreads, int kPart>
+constexpr int kBlocksThatFit = (kSmHolds2048 ? 2048 : 1536) / kPart / kBlockThreads;
+
+template <int kBlockThreads, int kPart = 1>
+constexpr int kBlocksOfSm =
+    kBlocksThatFit<kBlockThreads, kPart> < 1    ? 1
+    : kBlocksThatFit<kBlockThreads, kPart> < 16 ? kBlocksThatFit<kBlockThreads, kPart>
+                                                : 16;
+#else
+template <int, int = 1>
+constexpr int kBlocksOfSm = 1;
+#endif
+
+__device__ inline unsigned lane_of_thread()
+{
+    return threadIdx.x % kWarp;
+}
+
+__device__ inline unsigned warp_of_thread()
+{
+    return threadIdx.x / kWarp;
+}
+#line 6 "common/token_places.cuh"
 
 #line 1 "common/requests.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -381,7 +380,7 @@ __device__ inline place_t place_of_token(const int *query_start_loc, const int *
     }
     return search_place<kPositions>(query_start_loc, seq_lens, num_requests, token);
 }
-#line 25 "token_to_req.cu"
+#line 24 "token_to_req.cu"
 
 struct args_t {
     const int *query_start_loc;

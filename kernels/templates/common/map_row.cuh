@@ -43,6 +43,25 @@ struct rows_t {
     }
 };
 
+// Of a row, read ahead.
+struct ahead_t {
+    unsigned request; // any int32
+    int valid;
+};
+
+// requests: where the args have each row's. Arguments are fetched where they are used, and no
+// earlier: their order is part of a small launch's time.
+template <typename args_t>
+__device__ inline ahead_t read_ahead(const args_t &args, const int *args_t::*requests,
+                                     unsigned row)
+{
+    int valid = 1;
+    if (args.is_valid_token != nullptr) {
+        valid = args.is_valid_token[row];
+    }
+    return {static_cast<unsigned>((args.*requests)[row]), valid};
+}
+
 template <typename mapper_t>
 __device__ inline int_quad_t map_quad(const mapper_t &mapper, const int_quad_t &ids)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
 //
-// kOp and kChecked stand in every prelude. A kernel calls its check_launch() last, under
-// `if constexpr (kChecked)`: it looks at the inputs anew, in plain code, so that nothing
-// in the kernel's own path is another.
+// kOp and kChecked stand in every prelude. What a kernel checks it checks last, under
+// `if constexpr (kChecked)`, and looks at the inputs anew, in plain code: so nothing in its
+// own path is another.
 #pragma once
 
 #include "common/count.cuh"
