@@ -11,6 +11,7 @@
 #include "launcher.h"
 #include "options.h"
 #include "plan/op.h"
+#include "plan/sizes.h"
 #include "prepare.h"
 #include "run/memory.h"
 #include "run/user_object.h"
@@ -106,8 +107,7 @@ static enum kiln_status allocate(struct kiln_launcher *launcher, struct kiln_err
 
         if (buffer->address == NULL) {
             buffer->offset = total_bytes;
-            total_bytes += (buffer->bytes + KILN_BUFFER_ALIGN - 1) / KILN_BUFFER_ALIGN *
-                           KILN_BUFFER_ALIGN;
+            total_bytes += ki_buffer_room(buffer->bytes);
         }
     }
     if (total_bytes == 0) {

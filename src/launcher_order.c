@@ -47,9 +47,7 @@ static bool is_array(const struct kiln_arg *arg)
 
 static size_t array_bytes(const struct kiln_kernel *kernel, const struct kiln_arg *arg)
 {
-    const size_t bytes = TRIAL_ROWS * (size_t)ki_row_bytes(arg, &kernel->shape);
-
-    return (bytes + KILN_BUFFER_ALIGN - 1) / KILN_BUFFER_ALIGN * KILN_BUFFER_ALIGN;
+    return (size_t)ki_buffer_room(TRIAL_ROWS * ki_row_bytes(arg, &kernel->shape));
 }
 
 static size_t scratch_bytes(const struct kiln_kernel *kernel)

@@ -62,11 +62,6 @@ static void write_suffix(const struct placer *p, const struct kiln_plan_item *it
 
 /* ---- buffers ---- */
 
-static int64_t align_up(int64_t bytes)
-{
-    return (bytes + KILN_BUFFER_ALIGN - 1) / KILN_BUFFER_ALIGN * KILN_BUFFER_ALIGN;
-}
-
 static enum kiln_status place_buffer(struct placer *p, const struct kiln_plan_item *item,
                                      const struct kiln_arg *arg, struct kiln_error *err)
 {
@@ -86,7 +81,7 @@ static enum kiln_status place_buffer(struct placer *p, const struct kiln_plan_it
     (void)snprintf(buffer->name, sizeof buffer->name, "%s.%s", launch->name, arg->name);
     if (!ki_add_product(&buffer->bytes, rows, ki_row_bytes(arg, &item->shape)) ||
         buffer->bytes > INT64_MAX - KILN_BUFFER_ALIGN ||
-        !ki_add_product(&layout->total_bytes, align_up(buffer->bytes), 1)) {
+        !ki_add_product(&layout->total_bytes, ki_buffer_room(buffer->bytes), 1)) {
         return ki_fail_bytes(&p->d, "all ops together", err);
     }
     layout->n_buffers++;

@@ -2,6 +2,8 @@
 /* See sizes.h. */
 #include <inttypes.h>
 
+#include "kiln/layout.h"
+
 #include "base/status.h"
 #include "plan/sizes.h"
 
@@ -38,6 +40,11 @@ int64_t ki_row_stride(const struct kiln_arg *arg, const struct kiln_shape *shape
 int64_t ki_row_bytes(const struct kiln_arg *arg, const struct kiln_shape *shape)
 {
     return ki_row_stride(arg, shape) * (int64_t)kiln_dtype_bytes(arg->dtype);
+}
+
+int64_t ki_buffer_room(int64_t bytes)
+{
+    return (bytes + KILN_BUFFER_ALIGN - 1) / KILN_BUFFER_ALIGN * KILN_BUFFER_ALIGN;
 }
 
 bool ki_add_product(int64_t *sum, int64_t a, int64_t b)

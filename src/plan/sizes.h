@@ -20,6 +20,9 @@ int64_t ki_row_width(const struct kiln_arg *arg, const struct kiln_shape *shape)
 int64_t ki_row_stride(const struct kiln_arg *arg, const struct kiln_shape *shape);
 int64_t ki_row_bytes(const struct kiln_arg *arg, const struct kiln_shape *shape);
 
+/* Rounded up to KILN_BUFFER_ALIGN; the sum must fit. */
+int64_t ki_buffer_room(int64_t bytes);
+
 /* Adds a * b to *sum; false: it would not fit. None is negative. */
 bool ki_add_product(int64_t *sum, int64_t a, int64_t b);
 
