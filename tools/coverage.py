@@ -20,7 +20,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from source_files import blank
+from source_files import DEVICE_ONLY, blank, blank_matches
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "kernels" / "templates"
@@ -29,12 +29,10 @@ EMITTER = ("src/plan/source.c", "src/plan/key.c", "src/plan/ops.c")
 EMITTER_TESTS = ("test_key", "test_launcher", "test_launcher_order", "test_op_args", "test_ops",
                  "test_seal", "test_source")
 
-# Branches that no input of a test can take: (file, a part of the line, why).
-# What only a GPU's compiler sees.
-DEVICE_ONLY = re.compile(r"^#if[^\n]*__CUDA_ARCH__.*?^#(?:else|endif)$", re.DOTALL | re.MULTILINE)
 # More than 4,096 rows, which no random case has: tests/mutation/cases/combine_topk_swa-7-*.
 ELSEWHERE = (("combine_topk_swa.cu", "load_picks(picks, 0, n_picks, quads);"),)
 
+# Branches that no input of a test can take: (file, a part of the line, why).
 EXPLAINED = (
     ("src/plan/ops.c", "info != NULL", "words are wanted of ops that there are"),
     ("src/plan/ops.c", "KILN_EXTENT_DECODE_REQUESTS ||", "no output has their rows"),
@@ -148,10 +146,6 @@ def is_code(text, at):
     return not re.search(r"\b(struct|enum|namespace|union)\b[^()]*$|=\s*$|\breturn\s*$", head)
 
 
-def newlines(match):
-    return "\n" * match.group().count("\n")
-
-
 def report_templates(reached):
     """Prints a line per template, and one per line that was not reached. Returns how many."""
     faults = 0
@@ -162,7 +156,7 @@ def report_templates(reached):
         text = path.read_text()
         missed = {line: why for line, why in missed.items()
                   if (name, text.splitlines()[line - 1].strip()) not in ELSEWHERE}
-        for first, last in blocks_of(DEVICE_ONLY.sub(newlines, text)):
+        for first, last in blocks_of(blank_matches(DEVICE_ONLY, text)):
             if not any(first <= line <= last for line in counts):
                 missed[first] = f"no shape compiles the block up to line {last}"
         hit = sum(n > 0 for n in counts.values())

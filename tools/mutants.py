@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from embed_templates import inline
-from source_files import blank
+from source_files import DEVICE_ONLY, blank, blank_matches
 
 CLASSES = ("comparison", "one", "barrier", "mask", "stride", "test", "store", "update")
 
@@ -32,8 +32,6 @@ STATEMENT = re.compile(r"[^;{}]+;")
 ASSIGNMENT = re.compile(r"(?<=[\w)\]])\s+(?:[+\-*/%&|^]|<<|>>)?=\s+")
 LINE = re.compile(r'#line (\d+) "([^"]+)"')
 SAMPLES = re.compile(r"^#ifndef KILN_PRELUDE$.*?^#endif$", re.DOTALL | re.MULTILINE)
-# What only a GPU's compiler sees: a case on the CPU cannot tell.
-DEVICE_ONLY = re.compile(r"^#if[^\n]*__CUDA_ARCH__.*?^#(?:else|endif)$", re.DOTALL | re.MULTILINE)
 DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 STATIC_ASSERT = re.compile(r"\bstatic_assert\(")
 STARTS = (" = ", " =\n", "+= ", "-= ", "return ", "return\n", " ? ", " ?\n")
@@ -78,7 +76,7 @@ class Template:
         self.lines = line_table(path.name, self.text)
         code = blank(self.text)
         for pattern in (SAMPLES, DEVICE_ONLY, DIRECTIVE):
-            code = pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), code)
+            code = blank_matches(pattern, code)
         self.code = code
         self.flat = without_argument_commas(code)
         self.asserts = [(m.start(), closing(code, m.end() - 1))

@@ -21,6 +21,9 @@ COMMENT_OR_LITERAL = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
 
+# What only a GPU's compiler sees: nothing on the CPU can tell.
+DEVICE_ONLY = re.compile(r"^#if[^\n]*__CUDA_ARCH__.*?^#(?:else|endif)$", re.DOTALL | re.MULTILINE)
+
 
 def project_files(root, suffixes=None):
     """Every file that belongs to the project, relative to root, in order."""
@@ -72,9 +75,18 @@ def blank(text, keep_literals=False):
         found = match.group()
         if found[0] in "\"'":
             return found if keep_literals else found[0] + " " * (len(found) - 2) + found[0]
-        return re.sub(r"[^\n]", " ", found)
+        return spaces_for(found)
 
     return COMMENT_OR_LITERAL.sub(spaces, text)
+
+
+def blank_matches(pattern, text):
+    """The text with what the pattern finds turned into spaces; lines stay."""
+    return pattern.sub(lambda match: spaces_for(match.group()), text)
+
+
+def spaces_for(text):
+    return re.sub(r"[^\n]", " ", text)
 
 
 def line_of(text, offset):
