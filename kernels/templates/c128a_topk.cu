@@ -52,18 +52,18 @@ static_assert(kThreads % 32 == 0, "a row takes a whole warp");
 #include "common/report.cuh"
 
 struct args_t {
+    int num_tokens;
+    int table_rows;
+    count_t num_decode_tokens;
+    count_t active_width;
     const long long *positions;
+    count_t live_tokens;
     const int *token_to_req;
-    const int *block_table;
     const long long *slot_mapping;
+    const int *block_table;
     int *decode_slots;
     int *decode_lens;
     int *prefill_local;
-    count_t num_decode_tokens;
-    count_t active_width;
-    count_t live_tokens;
-    int num_tokens;
-    int table_rows;
     int dcp_rank;
     report_t *report;
 };
@@ -212,6 +212,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_c128a_topk(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned row = blockIdx.x * kRows + warp_of_thread();
     if (row >= static_cast<unsigned>(args.num_tokens)) {
         return;

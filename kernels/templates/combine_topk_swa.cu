@@ -18,7 +18,8 @@
 // One warp per row, whatever request it is of, so that a long request spreads like many
 // short ones: the warp searches its request with all lanes, then each lane takes quads of
 // output columns, padding included. Top-k begins at column 0, so that ids and results
-// line up. No shared memory.
+// line up. In a launch of many rows each has a block of kManyThreads, whose warps share its
+// columns: there what counts is that memory sees whole rows. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;           // columns of topk_indices; 0: window only
 constexpr int kTopkStride = 512;     // elements between its rows
@@ -28,25 +29,34 @@ constexpr int kImageWidth = 0;       // further window columns for image spans
 constexpr int kAlign = 128;          // the row width is a multiple of it
 constexpr int kCombinedStride = 640; // elements between rows of combined_indices
 constexpr int kThreads = 128;        // threads of a block
+constexpr int kManyThreads = 64;     // the same in a launch of many rows, fewer
 #endif
 
 static_assert(kTopk >= 0 && kWindow >= 1 && kImageWidth >= 0 && kCompressRatio >= 0 &&
                   kAlign >= 1,
               "window and align must be at least 1, the other widths not negative");
 static_assert(kTopk <= kTopkStride, "topk_stride must be at least topk");
-static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+static_assert(kThreads % 32 == 0 && kManyThreads % 32 == 0 && kManyThreads < kThreads,
+              "a row takes whole warps");
 
+#include "common/access.cuh"
 #include "common/arch.cuh"
 #include "common/check_length.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
-#include "common/load.cuh"
 #include "common/quad.cuh"
 #include "common/records.cuh"
 #include "common/report.cuh"
 #include "common/requests.cuh"
 #include "common/window.cuh"
+
+constexpr long long kColumns = static_cast<long long>(kTopk) + kWindow + kImageWidth;
+constexpr long long kWidth = div_up<long long>(kColumns, kAlign) * kAlign;
+static_assert(kWidth <= kCombinedStride,
+              "combined_stride must be at least the row width");
+
+#include "common/combined_row.cuh"
 
 struct args_t {
     const int *topk_indices;
@@ -63,13 +73,6 @@ struct args_t {
     int num_requests;
     report_t *report;
 };
-
-constexpr long long kColumns = static_cast<long long>(kTopk) + kWindow + kImageWidth;
-constexpr long long kWidth = div_up<long long>(kColumns, kAlign) * kAlign;
-static_assert(kWidth <= kCombinedStride,
-              "combined_stride must be at least the row width");
-
-constexpr unsigned kRows = kThreads / kWarp;
 
 // What a row's window is made of; of the requests that may have its token, a lane has one.
 struct inputs_t {
@@ -130,18 +133,6 @@ __device__ inline token_t token_of(const inputs_t &in, unsigned row)
     return {has == 0 ? -1 : position, request, seq_len, gather_len};
 }
 
-// What the columns of a row hold: a pick below n_picks, the n_gathered tokens from
-// gathered_begin on, else nothing, which below length is an entry that cannot be mapped.
-struct parts_t {
-    unsigned n_picks;
-    unsigned gathered_begin;
-    unsigned n_gathered;
-    unsigned length;
-    unsigned n_records;     // a pick is below it
-    unsigned record_base;   // the workspace row of record 0
-    unsigned gathered_base; // add a column: the workspace row of its gathered token
-};
-
 __device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
                                    long long n_picks)
 {
@@ -168,88 +159,46 @@ __device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
     return parts;
 }
 
-// The row in rounds of kBatch slices: as many as registers have room for, in equal
-// shares.
-constexpr unsigned kBatchMax = 9;
-constexpr unsigned kSlices = static_cast<unsigned>(div_up<long long>(kWidth, kSlice));
-constexpr unsigned kBatch = div_up(kSlices, div_up(kSlices, kBatchMax));
+using few = rows_t<1, kThreads / kWarp>;
+using many = rows_t<kManyThreads / kWarp, 1>;
 
-// A launch of few rows waits for its loads: there it fetches ids before it knows how many
-// count. With many rows other warps fill the wait, and what was fetched in vain would
-// cost bandwidth.
-constexpr int kFewRows = 4096;
-
-// Whole quads; the other columns of a quad that reaches past n are read in vain.
-__device__ inline void load_picks(const int *picks, unsigned slice, unsigned n,
-                                  int_quad_t (&quads)[kBatch])
-{
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < kBatch; i++) {
-        const unsigned first = column_of<true>(slice + i, 0);
-        if (static_cast<int>(first) < kTopk && first < n) {
-            quads[i] = load_whole_quad(picks + first);
-        }
-    }
-}
-
-__device__ inline int entry_of(const parts_t &parts, unsigned column, int pick)
-{
-    const unsigned record = static_cast<unsigned>(pick);
-    const bool mapped = column < parts.n_picks && record < parts.n_records;
-    const int entry = mapped ? static_cast<int>(parts.record_base + record) : -1;
-    const bool gathered = column - parts.gathered_begin < parts.n_gathered;
-    return gathered ? static_cast<int>(parts.gathered_base + column) : entry;
-}
-
-__device__ inline void store_entries(int *combined, unsigned slice, const parts_t &parts,
-                                     int_quad_t (&quads)[kBatch])
-{
-#pragma unroll
-    for (unsigned i = 0; i < kBatch; i++) {
-        const unsigned first = column_of<true>(slice + i, 0);
-#pragma unroll
-        for (unsigned j = 0; j < kQuad; j++) {
-            quads[i].at[j] = entry_of(parts, first + j, quads[i].at[j]);
-        }
-        if (first / kQuad < kWidth / kQuad) {
-            store_whole_quad(combined + first, quads[i]);
-        }
-    }
-}
-
-// Picks are asked for as soon as they can be; the rest is worked out while they come.
+// Picks are asked for as soon as they can be; the rest is worked out while they come. A launch
+// of few rows waits for its loads: there it fetches ids before it knows how many count. With
+// many rows other warps fill the wait, and what was fetched in vain would cost bandwidth.
+template <typename rows>
 __device__ inline void combine_row(const args_t &args, unsigned row, const int *picks,
                                    int *combined)
 {
-    const bool few = args.num_tokens <= kFewRows;
     const bool wide = kTopk % kQuad == 0 && takes_quads(picks) && takes_quads(combined);
-    int_quad_t quads[kBatch] = {};
+    typename rows::batch_t quads = {};
     const inputs_t in = load_inputs(args, row);
-    if (few && wide) {
-        load_picks(picks, 0, kTopk, quads);
+    if (!rows::kAlone && wide) {
+        load_picks<rows>(picks, 0, kTopk, quads);
     }
     const token_t token = token_of(in, row);
     const unsigned n_picks = complete_records<kCompressRatio>(token.position, kTopk);
-    if (!few && wide) {
-        load_picks(picks, 0, n_picks, quads);
+    if (rows::kAlone && wide) {
+        load_picks<rows>(picks, 0, n_picks, quads);
     }
     const parts_t parts = parts_of(in, token, n_picks);
     unsigned done = 0; // columns, in quads
     if (wide) {
-        for (unsigned slice = 0; slice < kSlices; slice += kBatch) {
-            if (slice > 0) {
-                load_picks(picks, slice, n_picks, quads);
+        for (unsigned round = 0; round < rows::kRounds; round++) {
+            if (round > 0) {
+                load_picks<rows>(picks, round, n_picks, quads);
             }
-            store_entries(combined, slice, parts, quads);
+            store_entries<rows>(combined, round, parts, quads);
         }
         done = kWidth / kQuad * kQuad;
     }
+    const unsigned thread = threadIdx.x % (rows::kWarps * kWarp);
 #pragma unroll 1 // seldom run: short code is better
-    for (unsigned column = done + lane_of_thread(); column < kWidth; column += kWarp) {
+    for (unsigned column = done + thread; column < kWidth;
+         column += rows::kWarps * kWarp) {
         const int pick = load_if(column < n_picks, picks, column, -1);
         combined[column] = entry_of(parts, column, pick);
     }
-    if (lane_of_thread() == 0) {
+    if (thread == 0) {
         args.combined_lens[row] = static_cast<int>(parts.length);
     }
 }
@@ -277,19 +226,34 @@ __device__ inline void check_row(const args_t &args, unsigned row)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
-    kiln_combine_topk_swa(const __grid_constant__ args_t args)
+template <typename rows>
+__device__ inline void combine_rows(const args_t &args)
 {
-    wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * kRows + warp_of_thread();
-    if (row >= static_cast<unsigned>(args.num_tokens)) {
+    const unsigned row =
+        blockIdx.x * rows::kRows + (rows::kRows > 1 ? warp_of_thread() : 0);
+    if (rows::kRows > 1 && row >= static_cast<unsigned>(args.num_tokens)) {
         return;
     }
     const long long first_pick = static_cast<long long>(row) * kTopkStride;
     const int *picks = kTopk > 0 ? args.topk_indices + first_pick : nullptr;
     int *combined = args.combined_indices + static_cast<long long>(row) * kCombinedStride;
-    combine_row(args, row, picks, combined);
+    combine_row<rows>(args, row, picks, combined);
     if constexpr (kChecked) {
-        check_row(args, row);
+        if (warp_of_thread() % rows::kWarps == 0) {
+            check_row(args, row);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_combine_topk_swa(const __grid_constant__ args_t args)
+{
+    wait_for_previous_kernel();
+    // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
+    if (blockDim.x < kThreads) {
+        combine_rows<many>(args);
+    } else {
+        let_next_kernel_start();
+        combine_rows<few>(args);
     }
 }

@@ -20,20 +20,20 @@ constexpr int kThreads = 128; // threads of a block
 
 static_assert(kWindow >= 1, "window must be at least 1");
 
+#include "common/access.cuh"
 #include "common/arch.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
-#include "common/load.cuh"
 #include "common/report.cuh"
 
 struct args_t {
+    const int *replay_start;
+    int num_requests;
+    count_t first_request;
     const int *query_start_loc;
     const int *seq_lens;
-    const int *replay_start;
     int *gather_lens;
-    count_t first_request;
-    int num_requests;
     report_t *report;
 };
 
@@ -51,11 +51,12 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned requests = static_cast<unsigned>(args.num_requests);
     // Threads past the last request look at that one: nothing is loaded behind a branch.
     const unsigned request = least(row, requests - 1);
-    const int first = clamp(read_count(args.first_request, 0), 0, args.num_requests);
+    const int first = greatest(read_count(args.first_request, 0), 0);
     const int *bounds = args.query_start_loc + request;
     const int begin = bounds[0];
     const int end = bounds[1];
@@ -71,9 +72,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const unsigned before =
         seq_len >= replay_start ? least<unsigned>(past, kWindow - 1) : 0;
     const unsigned gathered = least(least(query_len, kMost) + before, kMost);
-    if (row < requests && static_cast<int>(row) >= first) {
-        args.gather_lens[row - first] = static_cast<int>(gathered);
-    }
+    store_if(row < requests && static_cast<int>(row) >= first, args.gather_lens,
+             static_cast<int>(row) - first, static_cast<int>(gathered));
     if constexpr (kChecked) {
         if (is_first_thread()) {
             report_count(args.report, kReasonFirstRequest, args.first_request,

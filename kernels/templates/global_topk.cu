@@ -11,9 +11,10 @@
 // Out: slots[num_tokens, kTopk] (kSlotsStride), lens[num_tokens]. int32 but where said.
 // Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
 //
-// A row has a block, or kThreads / kRowThreads rows share one, by the launch's grid;
+// A row has a block, of kThreads threads or, in a launch of many rows, of kManyThreads;
 // common/map_row.cuh has the rest. Ids and pages may be any int32. Shared memory:
-// kThreads / 16 ints.
+// an int
+// for each warp.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;        // columns of a row
 constexpr int kTopkStride = 512;  // elements between rows of topk_indices
@@ -23,8 +24,8 @@ constexpr int kTableWidth = 4096; // pages of a request
 constexpr int kTableStride = 4096;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
-constexpr int kThreads = 128;     // threads of a block, which is a row's or shared
-constexpr int kRowThreads = 64;   // threads of a row of a shared block
+constexpr int kThreads = 128;     // threads of a row's block
+constexpr int kManyThreads = 64;  // the same in a launch of many rows, fewer
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kSlotsStride,
@@ -34,10 +35,9 @@ static_assert(
     "block_size and table_width must be at least 1, table_stride at least table_width");
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
-static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0 &&
-                  (kThreads & (kThreads - 1)) == 0,
-              "a row takes whole warps, a block whole rows; both are powers of two");
-static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
+static_assert(kThreads % 32 == 0 && kManyThreads % 32 == 0 && kManyThreads <= kThreads,
+              "a row takes whole warps, and no more of them where rows are many");
+static_assert(kDcpWorld == 1 || kThreads == kManyThreads, "there is one way to compact");
 
 #include "common/arch.cuh"
 #include "common/check.cuh"
@@ -64,10 +64,9 @@ struct args_t {
 
 constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// Large launches of short rows gain when ids leave the cache before slots; longer rows
-// lose.
-using many = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
-using few = rows_t<kTopk, kThreads, kThreads, kTopk <= 512>;
+// Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
+using many = rows_t<kTopk, kManyThreads, kTopk <= 512>;
+using few = rows_t<kTopk, kThreads, kTopk <= 512>;
 
 __device__ inline const int *ids_of(const args_t &args, unsigned row)
 {
@@ -120,14 +119,14 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.token_to_req[row];
-    const unsigned thread = threadIdx.x % rows::kRowThreads;
+    const unsigned thread = threadIdx.x;
     if (request < 0 || request >= args.table_rows) {
         report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
         return;
     }
     const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
     const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    for (unsigned column = thread; column < kTopk; column += rows::kRowThreads) {
+    for (unsigned column = thread; column < kTopk; column += rows::kThreads) {
         const report_at_t at = {args.report, row, column};
         const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
             at, ids[column], args.dcp_rank);
@@ -148,25 +147,22 @@ __device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
 
 // first: of the thread, if the rows are wide.
 template <typename rows>
-__device__ inline void map_rows(const args_t &args, const ahead_t &ahead, bool wide,
-                                const int_quad_t &first)
+__device__ inline void write_row(const args_t &args, unsigned row, const ahead_t &ahead,
+                                 bool wide, const int_quad_t &first)
 {
-    const auto map = [&](unsigned row) {
-        const auto make_mapper = [&] { return mapper_of(args, row, ahead); };
-        if constexpr (kDcpWorld > 1) {
-            return compact_block_row<rows>(make_mapper, ids_of(args, row),
-                                           slots_of(args, row));
-        } else {
-            return wide ? map_row<rows>(make_mapper, ids_of(args, row),
-                                        slots_of(args, row), first)
-                        : map_apart<rows>(args, row, ahead);
-        }
-    };
-    count_row<rows, (kDcpWorld > 1)>(map, args.num_tokens, args.lens);
+    const auto make_mapper = [&] { return mapper_of(args, row, ahead); };
+    const int *ids = ids_of(args, row);
+    int *slots = slots_of(args, row);
+    unsigned mapped;
+    if constexpr (kDcpWorld > 1) {
+        mapped = compact_block_row<rows>(make_mapper, ids, slots);
+    } else {
+        mapped = wide ? map_row<rows>(make_mapper, ids, slots, first)
+                      : map_apart<rows>(args, row, ahead);
+    }
+    count_row<rows, (kDcpWorld > 1)>(mapped, args.lens + row);
     if constexpr (kChecked) {
-        if (rows::row() < static_cast<unsigned>(args.num_tokens)) {
-            check_row<rows>(args, rows::row());
-        }
+        check_row<rows>(args, row);
     }
 }
 
@@ -174,21 +170,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_global_topk(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned n_rows = args.num_tokens;
-    const bool shared = gridDim.x < n_rows;
-    const unsigned row = shared ? least(many::row(), n_rows - 1) : few::row();
-    const unsigned thread = threadIdx.x % (shared ? kRowThreads : kThreads);
+    const unsigned row = blockIdx.x;
     const bool wide = kDcpWorld == 1 && kTopkStride % kQuad == 0 &&
                       kSlotsStride % kQuad == 0 &&
                       takes_quads(args.topk_indices, args.slots);
     int_quad_t first = {};
     if (wide) {
-        first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
+        first = load_quad<true, few::kOnce>(ids_of(args, row), few::warp(), kTopk);
     }
     const ahead_t ahead = read_ahead(args, &args_t::token_to_req, row);
-    if (shared) {
-        map_rows<many>(args, ahead, wide, first);
+    // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
+    if (blockDim.x < kThreads) {
+        write_row<many>(args, row, ahead, wide, first);
     } else {
-        map_rows<few>(args, ahead, wide, first);
+        let_next_kernel_start();
+        write_row<few>(args, row, ahead, wide, first);
     }
 }

@@ -110,6 +110,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_image_visibility(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
     // Lanes past the last token take part in the search, with that one.

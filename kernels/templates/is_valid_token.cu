@@ -33,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_is_valid_token(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned token = blockIdx.x * kThreads + threadIdx.x;
     const bool inside = token < static_cast<unsigned>(args.num_tokens);
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);

@@ -108,8 +108,8 @@ using record_quads = quads_of<kRecordColumns, kRowThreads>;
 constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
 
 // Both are of this kernel alone.
-#include "common/mixed_rows.cuh"
 #include "common/mixed_checks.cuh"
+#include "common/mixed_rows.cuh"
 
 template <bool kDecode>
 __device__ inline int record_of(const int *pages, int id)
@@ -227,8 +227,7 @@ __device__ inline unsigned write_row(const args_t &args, unsigned token,
     } else if constexpr (!kCounts) {
         return row.live ? clamp(length, 0, kDecodeTopk) : 0;
     } else {
-        return scan_row<kRowWarps, kRowWarps>(__reduce_add_sync(kWholeWarp, mapped))
-            .total;
+        return scan_row<kRowWarps>(__reduce_add_sync(kWholeWarp, mapped)).total;
     }
 }
 
@@ -255,6 +254,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     // Rows of whole quads are aligned as their matrix is.
     constexpr bool kQuads =
         kSwaWidth % kQuad == 0 && kTopk % kQuad == 0 && kDecodeTopk % kQuad == 0;

@@ -16,8 +16,9 @@
 // Holes stay where they are. With kDcpWorld > 1 there is no workspace; a rank maps the
 // number that an id has among its own, and those entries move to the front.
 //
-// A row has a block, or kThreads / kRowThreads rows share one, by the launch's grid;
-// common/map_row.cuh has the rest. Shared memory: kThreads / 16 ints.
+// A row has a block, of kThreads threads or, in a launch of many rows, of kManyThreads;
+// common/map_row.cuh has the rest. Shared memory: an int
+// for each warp.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 2048;       // columns of a row
 constexpr int kTopkStride = 2048; // elements between rows of token_indices
@@ -28,8 +29,8 @@ constexpr int kTableWidth = 2560; // pages of a request
 constexpr int kTableStride = 2560;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
-constexpr int kThreads = 512;     // threads of a block, which is a row's or shared
-constexpr int kRowThreads = 256;  // threads of a row of a shared block
+constexpr int kThreads = 512;     // threads of a row's block
+constexpr int kManyThreads = 128; // the same in a launch of many rows, fewer
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kOutStride,
@@ -40,10 +41,9 @@ static_assert(
 static_assert(kPageStride >= kBlockSize, "page_stride must be at least block_size");
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
-static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0 &&
-                  (kThreads & (kThreads - 1)) == 0,
-              "a row takes whole warps, a block whole rows; both are powers of two");
-static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
+static_assert(kThreads % 32 == 0 && kManyThreads % 32 == 0 && kManyThreads <= kThreads,
+              "a row takes whole warps, and no more of them where rows are many");
+static_assert(kDcpWorld == 1 || kThreads == kManyThreads, "there is one way to compact");
 
 #include "common/arch.cuh"
 #include "common/check.cuh"
@@ -73,9 +73,9 @@ struct args_t {
 
 constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// Long rows keep their ids in the cache: there room matters less than an early load.
-using many = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
-using few = rows_t<kTopk, kThreads, kThreads, kTopk <= 512>;
+// Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
+using many = rows_t<kTopk, kManyThreads, kTopk <= 512>;
+using few = rows_t<kTopk, kThreads, kTopk <= 512>;
 
 __device__ inline const int *ids_of(const args_t &args, unsigned row)
 {
@@ -178,7 +178,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.req_id[row];
-    const unsigned thread = threadIdx.x % rows::kRowThreads;
+    const unsigned thread = threadIdx.x;
     const bool in_workspace =
         args.workspace_start == nullptr || request < args.num_requests;
     if (request < 0 || request >= args.table_rows || !in_workspace) {
@@ -186,7 +186,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-    for (unsigned column = thread; column < kTopk; column += rows::kRowThreads) {
+    for (unsigned column = thread; column < kTopk; column += rows::kThreads) {
         check_entry(args, {args.report, row, column}, request, ids[column]);
     }
 }
@@ -224,28 +224,25 @@ __device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
 
 // first: of the thread, if the rows are plain.
 template <typename rows>
-__device__ inline void map_rows(const args_t &args, const ahead_t &ahead, bool plain,
-                                const int_quad_t &first)
+__device__ inline void write_row(const args_t &args, unsigned row, const ahead_t &ahead,
+                                 bool plain, const int_quad_t &first)
 {
-    const auto map = [&](unsigned row) {
-        const auto make_mapper = [&] {
-            return mapper_of(args, ahead.request,
-                             limit_of(args, row, ahead, args.table_rows));
-        };
-        if constexpr (kDcpWorld > 1) {
-            return compact_block_row<rows>(make_mapper, ids_of(args, row),
-                                           indices_of(args, row));
-        } else {
-            return plain ? map_row<rows>(make_mapper, ids_of(args, row),
-                                         indices_of(args, row), first)
-                         : map_apart<rows>(args, row, ahead);
-        }
+    const auto make_mapper = [&] {
+        return mapper_of(args, ahead.request,
+                         limit_of(args, row, ahead, args.table_rows));
     };
-    count_row<rows, (kDcpWorld > 1)>(map, args.num_tokens, args.counts);
+    const int *ids = ids_of(args, row);
+    int *indices = indices_of(args, row);
+    unsigned mapped;
+    if constexpr (kDcpWorld > 1) {
+        mapped = compact_block_row<rows>(make_mapper, ids, indices);
+    } else {
+        mapped = plain ? map_row<rows>(make_mapper, ids, indices, first)
+                       : map_apart<rows>(args, row, ahead);
+    }
+    count_row<rows, (kDcpWorld > 1)>(mapped, args.counts + row);
     if constexpr (kChecked) {
-        if (rows::row() < static_cast<unsigned>(args.num_tokens)) {
-            check_row<rows>(args, rows::row());
-        }
+        check_row<rows>(args, row);
     }
 }
 
@@ -253,22 +250,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned n_rows = args.num_tokens;
-    const bool shared = gridDim.x < n_rows;
-    const unsigned row = shared ? least(many::row(), n_rows - 1) : few::row();
-    const unsigned thread = threadIdx.x % (shared ? kRowThreads : kThreads);
+    const unsigned row = blockIdx.x;
     const bool plain = kDcpWorld == 1 && kTopkStride % kQuad == 0 &&
                        kOutStride % kQuad == 0 &&
                        takes_quads(args.token_indices, args.global_indices) &&
                        args.workspace_start == nullptr;
     int_quad_t first = {};
     if (plain) {
-        first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
+        first = load_quad<true, few::kOnce>(ids_of(args, row), few::warp(), kTopk);
     }
     const ahead_t ahead = read_ahead(args, &args_t::req_id, row);
-    if (shared) {
-        map_rows<many>(args, ahead, plain, first);
+    // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
+    if (blockDim.x < kThreads) {
+        write_row<many>(args, row, ahead, plain, first);
     } else {
-        map_rows<few>(args, ahead, plain, first);
+        let_next_kernel_start();
+        write_row<few>(args, row, ahead, plain, first);
     }
 }

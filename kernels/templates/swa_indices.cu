@@ -50,6 +50,7 @@ static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
 static_assert(kThreads % 32 == 0 && 32 % kRowsOfWarp == 0, "rows fill warps");
 static_assert(kDcpWorld == 1 || kRowsOfWarp == 1, "a row that is squeezed has a warp");
 
+#include "common/access.cuh"
 #include "common/arch.cuh"
 #include "common/check.cuh"
 #include "common/check_length.cuh"
@@ -57,28 +58,27 @@ static_assert(kDcpWorld == 1 || kRowsOfWarp == 1, "a row that is squeezed has a 
 #include "common/count.cuh"
 #include "common/int_math.cuh"
 #include "common/launch_order.cuh"
-#include "common/load.cuh"
 #include "common/paged_run.cuh"
 #include "common/paging.cuh"
 #include "common/report.cuh"
 #include "common/window.cuh"
 
 struct args_t {
-    const int *query_start_loc;
-    const int *seq_lens;
-    const int *token_to_req;
-    const int *block_table;
-    const unsigned char *is_valid_token;
-    const int *replay_start;
-    const int *left_visible;
-    const int *right_visible;
-    int *swa_indices;
-    int *swa_lens;
-    count_t live_tokens;
     int num_rows;
     int token_offset;
+    count_t live_tokens;
+    const int *token_to_req;
+    const unsigned char *is_valid_token;
     int num_requests;
     int table_rows;
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *block_table;
+    const int *replay_start;
+    int *swa_indices;
+    int *swa_lens;
+    const int *left_visible;
+    const int *right_visible;
     int dcp_rank;
     report_t *report;
 };
@@ -257,6 +257,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const bool many = kManyLanes < kWarp && args.num_rows > kFewRows;
     const unsigned block_row = many ? threadIdx.x / kManyLanes : warp_of_thread();
     const unsigned lane = many ? threadIdx.x % kManyLanes : lane_of_thread();

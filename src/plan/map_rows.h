@@ -9,12 +9,13 @@
 #include "plan/op.h"
 
 struct ki_map_rows {
-    int threads;     /* of a block */
-    int row_threads; /* of a row; the whole block's where it has one */
+    int threads;      /* of a row's block */
+    int many_threads; /* the same in a launch of many rows; as many where blocks compact */
 };
 
-/* A block that compacts has one row. */
-struct ki_map_rows ki_map_rows_of(int64_t columns, bool compacts);
+/* In a launch of many rows a thread has so many columns, of rows that blocks do not compact. */
+struct ki_map_rows ki_map_rows_of(int64_t columns, int64_t columns_of_thread,
+                                  bool compacts);
 
 /* Of a launch of n rows. */
 struct ki_grid ki_map_rows_grid(struct ki_map_rows rows, int64_t n, int n_sms);

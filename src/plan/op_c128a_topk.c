@@ -24,22 +24,22 @@ static const struct kiln_shape_field fields[] = {
 };
 
 static const struct kiln_arg args[] = {
+    {KI_NUMBER(ARGS, num_tokens, KILN_EXTENT_TOKENS), .optional = true},
+    {KI_EXTENT(ARGS, table_rows, KILN_EXTENT_TABLE_ROWS)},
+    {KI_COUNTED(ARGS, num_decode_tokens, KILN_EXTENT_DECODE_TOKENS)},
+    {KI_COUNTED(ARGS, active_width, KILN_EXTENT_NONE), .optional = true},
     {KI_VECTOR(ARGS, positions, KILN_ARG_INPUT, KILN_I64, KILN_EXTENT_TOKENS)},
+    {KI_COUNTED(ARGS, live_tokens, KILN_EXTENT_NONE), .optional = true},
     {KI_VECTOR(ARGS, token_to_req, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_TOKENS)},
-    {KI_MATRIX(ARGS, block_table, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_TABLE_ROWS,
-               table_width, KI_INDEX(SHAPE, table_stride))},
     {KI_VECTOR(ARGS, slot_mapping, KILN_ARG_INPUT, KILN_I64, KILN_EXTENT_TOKENS),
      .optional = true},
+    {KI_MATRIX(ARGS, block_table, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_TABLE_ROWS,
+               table_width, KI_INDEX(SHAPE, table_stride))},
     {KI_MATRIX(ARGS, decode_slots, KILN_ARG_OUTPUT, KILN_I32, KILN_EXTENT_DECODE_TOKENS,
                capacity, -1)},
     {KI_VECTOR(ARGS, decode_lens, KILN_ARG_OUTPUT, KILN_I32, KILN_EXTENT_DECODE_TOKENS)},
     {KI_MATRIX(ARGS, prefill_local, KILN_ARG_OUTPUT, KILN_I32, KILN_EXTENT_PREFILL_TOKENS,
                capacity, -1)},
-    {KI_COUNTED(ARGS, num_decode_tokens, KILN_EXTENT_DECODE_TOKENS)},
-    {KI_COUNTED(ARGS, active_width, KILN_EXTENT_NONE), .optional = true},
-    {KI_COUNTED(ARGS, live_tokens, KILN_EXTENT_NONE), .optional = true},
-    {KI_NUMBER(ARGS, num_tokens, KILN_EXTENT_TOKENS), .optional = true},
-    {KI_EXTENT(ARGS, table_rows, KILN_EXTENT_TABLE_ROWS)},
     {KI_NUMBER(ARGS, dcp_rank, KILN_EXTENT_NONE), .optional = true},
 };
 

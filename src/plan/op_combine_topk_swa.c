@@ -83,15 +83,32 @@ static int threads(const struct kiln_shape *shape)
     return 128;
 }
 
-/* A warp for each row. */
+/* A warp for each 384 columns, three at most. */
+static int many_threads(const struct kiln_shape *shape)
+{
+    const struct SHAPE *s = &shape->combine_topk_swa;
+    const int64_t warps = (s->topk + s->window + s->image_width + 383) / 384;
+
+    return warps < 3 ? 32 * (int)warps : 96;
+}
+
+static int constants(const struct kiln_shape *shape, struct ki_constant *out)
+{
+    out[0] = (struct ki_constant){"kManyThreads", many_threads(shape)};
+    return 1;
+}
+
+/* A warp for each row; where rows are many, a block: memory then sees whole rows. */
 static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_args,
                            int n_sms)
 {
+    enum { FEW_ROWS_PER_SM = 32, WARP = 32 };
     const struct ARGS *a = launch_args;
-    const int64_t rows = threads(shape) / 32;
 
-    (void)n_sms;
-    return ki_grid_of(a->num_tokens, rows, threads(shape));
+    if (a->num_tokens > FEW_ROWS_PER_SM * (int64_t)n_sms && many_threads(shape) > WARP) {
+        return ki_grid_of(a->num_tokens, 1, many_threads(shape));
+    }
+    return ki_grid_of(a->num_tokens, threads(shape) / WARP, threads(shape));
 }
 
 const struct ki_op ki_op_combine_topk_swa = {
@@ -105,6 +122,7 @@ const struct ki_op ki_op_combine_topk_swa = {
              .args_bytes = sizeof(struct ARGS),
              .report_offset = offsetof(struct ARGS, report)},
     .template_name = "combine_topk_swa.cu",
+    .constants = constants,
     .threads = threads,
     .check_args = check_args,
     .grid = grid,

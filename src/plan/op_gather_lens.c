@@ -10,15 +10,15 @@ static const struct kiln_shape_field fields[] = {
 };
 
 static const struct kiln_arg args[] = {
+    {KI_VECTOR(ARGS, replay_start, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_REQUESTS),
+     .optional = true},
+    {KI_EXTENT(ARGS, num_requests, KILN_EXTENT_REQUESTS)},
+    {KI_COUNTED(ARGS, first_request, KILN_EXTENT_DECODE_REQUESTS), .optional = true},
     {KI_VECTOR(ARGS, query_start_loc, KILN_ARG_INPUT, KILN_I32,
                KILN_EXTENT_REQUEST_BOUNDS)},
     {KI_VECTOR(ARGS, seq_lens, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_REQUESTS)},
-    {KI_VECTOR(ARGS, replay_start, KILN_ARG_INPUT, KILN_I32, KILN_EXTENT_REQUESTS),
-     .optional = true},
     {KI_VECTOR(ARGS, gather_lens, KILN_ARG_OUTPUT, KILN_I32,
                KILN_EXTENT_PREFILL_REQUESTS)},
-    {KI_COUNTED(ARGS, first_request, KILN_EXTENT_DECODE_REQUESTS), .optional = true},
-    {KI_EXTENT(ARGS, num_requests, KILN_EXTENT_REQUESTS)},
 };
 
 static int threads(const struct kiln_shape *shape)

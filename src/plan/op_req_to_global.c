@@ -88,7 +88,7 @@ static enum kiln_status check_args(const struct kiln_shape *shape,
 
 static struct ki_map_rows rows_of(const struct kiln_shape *shape)
 {
-    return ki_map_rows_of(topk(shape), shape->req_to_global.dcp_world > 1);
+    return ki_map_rows_of(topk(shape), 16, shape->req_to_global.dcp_world > 1);
 }
 
 static int threads(const struct kiln_shape *shape)
@@ -98,7 +98,7 @@ static int threads(const struct kiln_shape *shape)
 
 static int constants(const struct kiln_shape *shape, struct ki_constant *out)
 {
-    out[0] = (struct ki_constant){"kRowThreads", rows_of(shape).row_threads};
+    out[0] = (struct ki_constant){"kManyThreads", rows_of(shape).many_threads};
     return 1;
 }
 

@@ -214,14 +214,14 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
+#line 1 "common/access.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
 //
 // One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
 // the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
 
 
 #ifdef __CUDA_ARCH__
@@ -244,11 +244,27 @@ __device__ inline int load_if(bool wanted, const unsigned char *array, long long
                  : "l"(array + index), "r"(static_cast<int>(wanted)));
     return otherwise;
 }
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
 #else
 template <typename element_t>
 inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
 {
     return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
 }
 #endif
 #line 6 "common/count.cuh"
@@ -408,17 +424,26 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
+{
+}
+
+__device__ inline void let_next_kernel_start()
 {
 }
 #endif
@@ -461,29 +486,35 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
 }
 
-// Four neighbours, from a column on that takes a 16-byte access.
+// Four neighbours, from a column on that takes a 16-byte access. What is accessed once (kOnce)
+// may leave the cache first.
+template <bool kOnce = false>
 __device__ inline int_quad_t load_whole_quad(const int *address)
 {
-    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    const int4 *whole_address = reinterpret_cast<const int4 *>(address);
+    const int4 whole = kOnce ? __ldcs(whole_address) : __ldg(whole_address);
     return {whole.x, whole.y, whole.z, whole.w};
 }
 
+template <bool kOnce = false>
 __device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
 {
-    *reinterpret_cast<int4 *>(address) =
-        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    int4 *whole_address = reinterpret_cast<int4 *>(address);
+    const int4 whole = make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    if constexpr (kOnce) {
+        __stcs(whole_address, whole);
+    } else {
+        *whole_address = whole;
+    }
 }
 
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
+// Columns at or past width are not read and come back as -1.
 template <bool kWide, bool kOnce = false>
 __device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
+        return load_whole_quad<kOnce>(row + first);
     }
     int_quad_t quad;
 #pragma unroll
@@ -532,16 +563,17 @@ struct quads_of {
 template <unsigned kWidth, bool kWide>
 __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
     int4 whole = make_int4(-1, -1, -1, -1);
-    if (wanted && column < kWhole) {
+    if (wanted && is_whole) {
         whole = __ldg(reinterpret_cast<const int4 *>(row + column));
     }
     int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            const bool alone = column >= kWhole && column + i < kWidth;
+            const bool alone = !is_whole && column + i < kWidth;
             quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
         }
     }
@@ -552,15 +584,15 @@ __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bo
 template <unsigned kWidth, bool kWide>
 __device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
-    if (column < kWhole) {
-        *reinterpret_cast<int4 *>(row + column) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
+    if (is_whole) {
+        store_whole_quad(row + column, quad);
     }
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            if (column >= kWhole && column + i < kWidth) {
+            if (!is_whole && column + i < kWidth) {
                 row[column + i] = quad.at[i];
             }
         }
@@ -703,18 +735,18 @@ __device__ inline int complete_records(long long position, int limit)
 
 
 struct args_t {
+    int num_tokens;
+    int table_rows;
+    count_t num_decode_tokens;
+    count_t active_width;
     const long long *positions;
+    count_t live_tokens;
     const int *token_to_req;
-    const int *block_table;
     const long long *slot_mapping;
+    const int *block_table;
     int *decode_slots;
     int *decode_lens;
     int *prefill_local;
-    count_t num_decode_tokens;
-    count_t active_width;
-    count_t live_tokens;
-    int num_tokens;
-    int table_rows;
     int dcp_rank;
     report_t *report;
 };
@@ -863,6 +895,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_c128a_topk(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned row = blockIdx.x * kRows + warp_of_thread();
     if (row >= static_cast<unsigned>(args.num_tokens)) {
         return;

@@ -8,6 +8,7 @@
 [[maybe_unused]] constexpr int kAlign = 64;
 [[maybe_unused]] constexpr int kCombinedStride = 8192;
 [[maybe_unused]] constexpr int kThreads = 128;
+[[maybe_unused]] constexpr int kManyThreads = 96;
 [[maybe_unused]] constexpr int kOp = 3;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "combine_topk_swa.cu"
@@ -31,7 +32,8 @@
 // One warp per row, whatever request it is of, so that a long request spreads like many
 // short ones: the warp searches its request with all lanes, then each lane takes quads of
 // output columns, padding included. Top-k begins at column 0, so that ids and results
-// line up. No shared memory.
+// line up. In a launch of many rows each has a block of kManyThreads, whose warps share its
+// columns: there what counts is that memory sees whole rows. No shared memory.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;           // columns of topk_indices; 0: window only
 constexpr int kTopkStride = 512;     // elements between its rows
@@ -41,14 +43,70 @@ constexpr int kImageWidth = 0;       // further window columns for image spans
 constexpr int kAlign = 128;          // the row width is a multiple of it
 constexpr int kCombinedStride = 640; // elements between rows of combined_indices
 constexpr int kThreads = 128;        // threads of a block
+constexpr int kManyThreads = 64;     // the same in a launch of many rows, fewer
 #endif
 
 static_assert(kTopk >= 0 && kWindow >= 1 && kImageWidth >= 0 && kCompressRatio >= 0 &&
                   kAlign >= 1,
               "window and align must be at least 1, the other widths not negative");
 static_assert(kTopk <= kTopkStride, "topk_stride must be at least topk");
-static_assert(kThreads % 32 == 0, "a row takes a whole warp");
+static_assert(kThreads % 32 == 0 && kManyThreads % 32 == 0 && kManyThreads < kThreads,
+              "a row takes whole warps");
 
+#line 1 "common/access.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
+}
+#endif
+#line 43 "combine_topk_swa.cu"
 #line 1 "common/arch.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Facts of the hardware, by name.
@@ -86,7 +144,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 40 "combine_topk_swa.cu"
+#line 44 "combine_topk_swa.cu"
 #line 1 "common/check_length.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: ranges of positions that are cut.
@@ -106,44 +164,7 @@ __device__ inline unsigned warp_of_thread()
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
-//
-// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
-// the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
 
-
-#ifdef __CUDA_ARCH__
-__device__ inline int load_if(bool wanted, const int *array, long long index,
-                              int otherwise)
-{
-    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
-                 "@wanted ld.global.b32 %0, [%1];}"
-                 : "+r"(otherwise)
-                 : "l"(array + index), "r"(static_cast<int>(wanted)));
-    return otherwise;
-}
-
-__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
-                              int otherwise)
-{
-    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
-                 "@wanted ld.global.u8 %0, [%1];}"
-                 : "+r"(otherwise)
-                 : "l"(array + index), "r"(static_cast<int>(wanted)));
-    return otherwise;
-}
-#else
-template <typename element_t>
-inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
-{
-    return wanted ? array[index] : otherwise;
-}
-#endif
-#line 6 "common/count.cuh"
 
 struct count_t {
     const int *address;
@@ -234,6 +255,7 @@ __device__ inline bool is_first_thread()
 // Sliding windows: the positions that a token sees, where its request is known.
 
 
+
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -263,8 +285,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 6 "common/window.cuh"
-
+#line 7 "common/window.cuh"
 
 // Positions [start, end) of a sequence; none where end <= start.
 struct range_t {
@@ -346,7 +367,7 @@ __device__ inline void check_length(report_t *once, long long row, const range_t
         report(once, kReasonLength, row, -1, length);
     }
 }
-#line 41 "combine_topk_swa.cu"
+#line 45 "combine_topk_swa.cu"
 
 
 #line 1 "common/launch_order.cuh"
@@ -356,22 +377,30 @@ __device__ inline void check_length(report_t *once, long long row, const range_t
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
 {
 }
-#endif
-#line 44 "combine_topk_swa.cu"
 
+__device__ inline void let_next_kernel_start()
+{
+}
+#endif
+#line 48 "combine_topk_swa.cu"
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A warp's access to a slice of a row of int32: 128 columns, four for each lane.
@@ -409,29 +438,35 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
 }
 
-// Four neighbours, from a column on that takes a 16-byte access.
+// Four neighbours, from a column on that takes a 16-byte access. What is accessed once (kOnce)
+// may leave the cache first.
+template <bool kOnce = false>
 __device__ inline int_quad_t load_whole_quad(const int *address)
 {
-    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    const int4 *whole_address = reinterpret_cast<const int4 *>(address);
+    const int4 whole = kOnce ? __ldcs(whole_address) : __ldg(whole_address);
     return {whole.x, whole.y, whole.z, whole.w};
 }
 
+template <bool kOnce = false>
 __device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
 {
-    *reinterpret_cast<int4 *>(address) =
-        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    int4 *whole_address = reinterpret_cast<int4 *>(address);
+    const int4 whole = make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    if constexpr (kOnce) {
+        __stcs(whole_address, whole);
+    } else {
+        *whole_address = whole;
+    }
 }
 
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
+// Columns at or past width are not read and come back as -1.
 template <bool kWide, bool kOnce = false>
 __device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
+        return load_whole_quad<kOnce>(row + first);
     }
     int_quad_t quad;
 #pragma unroll
@@ -480,16 +515,17 @@ struct quads_of {
 template <unsigned kWidth, bool kWide>
 __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
     int4 whole = make_int4(-1, -1, -1, -1);
-    if (wanted && column < kWhole) {
+    if (wanted && is_whole) {
         whole = __ldg(reinterpret_cast<const int4 *>(row + column));
     }
     int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            const bool alone = column >= kWhole && column + i < kWidth;
+            const bool alone = !is_whole && column + i < kWidth;
             quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
         }
     }
@@ -500,15 +536,15 @@ __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bo
 template <unsigned kWidth, bool kWide>
 __device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
-    if (column < kWhole) {
-        *reinterpret_cast<int4 *>(row + column) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
+    if (is_whole) {
+        store_whole_quad(row + column, quad);
     }
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            if (column >= kWhole && column + i < kWidth) {
+            if (!is_whole && column + i < kWidth) {
                 row[column + i] = quad.at[i];
             }
         }
@@ -526,7 +562,7 @@ store_batch(int *row, unsigned round, unsigned lane,
         store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
     }
 }
-#line 46 "combine_topk_swa.cu"
+#line 49 "combine_topk_swa.cu"
 #line 1 "common/records.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Compressed records: one for each kRatio consecutive raw tokens, complete with the last.
@@ -549,7 +585,7 @@ __device__ inline int complete_records(long long position, int limit)
         return static_cast<int>(least<unsigned long long>(seen / kRatio, limit));
     }
 }
-#line 47 "combine_topk_swa.cu"
+#line 50 "combine_topk_swa.cu"
 
 #line 1 "common/requests.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -577,8 +613,99 @@ __device__ inline int narrow_requests(const int *query_start_loc, int num_reques
     }
     return first;
 }
-#line 49 "combine_topk_swa.cu"
+#line 52 "combine_topk_swa.cu"
 
+
+constexpr long long kColumns = static_cast<long long>(kTopk) + kWindow + kImageWidth;
+constexpr long long kWidth = div_up<long long>(kColumns, kAlign) * kAlign;
+static_assert(kWidth <= kCombinedStride,
+              "combined_stride must be at least the row width");
+
+#line 1 "common/combined_row.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// A row of combine_topk_swa in quads of columns. Its constants stand before this.
+
+
+
+
+
+
+// What the columns of a row hold: a pick below n_picks, the n_gathered tokens from
+// gathered_begin on, else nothing, which below length is an entry that cannot be mapped.
+struct parts_t {
+    unsigned n_picks;
+    unsigned gathered_begin;
+    unsigned n_gathered;
+    unsigned length;
+    unsigned n_records;     // a pick is below it
+    unsigned record_base;   // the workspace row of record 0
+    unsigned gathered_base; // add a column: the workspace row of its gathered token
+};
+
+// How rows meet threads: a row has kWarps warps, a block kRows rows.
+template <unsigned kWarps_, unsigned kRows_>
+struct rows_t {
+    static constexpr unsigned kWarps = kWarps_;
+    static constexpr unsigned kRows = kRows_;
+    // Alone in its block, many like it: it is read and written once.
+    static constexpr bool kAlone = kRows == 1;
+    // The row in rounds of kBatch slices for each warp: as many as registers have room for,
+    // in equal shares.
+    static constexpr unsigned kBatchMax = 9;
+    static constexpr unsigned kSlices =
+        static_cast<unsigned>(div_up<long long>(kWidth, kSlice));
+    static constexpr unsigned kRounds = div_up(kSlices, kBatchMax *kWarps);
+    static constexpr unsigned kBatch = div_up(kSlices, kRounds *kWarps);
+    using batch_t = int_quad_t[kBatch];
+
+    // Of the thread, the first column of its quad i in a round.
+    __device__ static unsigned column(unsigned round, unsigned i)
+    {
+        const unsigned batch = round * kWarps + warp_of_thread() % kWarps;
+        return column_of<true>(batch * kBatch + i, 0);
+    }
+};
+
+// Whole quads; the other columns of a quad that reaches past n are read in vain.
+template <typename rows>
+__device__ inline void load_picks(const int *picks, unsigned round, unsigned n,
+                                  typename rows::batch_t &quads)
+{
+#pragma unroll // the batch lives in registers
+    for (unsigned i = 0; i < rows::kBatch; i++) {
+        const unsigned first = rows::column(round, i);
+        if (static_cast<int>(first) < kTopk && first < n) {
+            quads[i] = load_whole_quad<rows::kAlone>(picks + first);
+        }
+    }
+}
+
+__device__ inline int entry_of(const parts_t &parts, unsigned column, int pick)
+{
+    const unsigned record = static_cast<unsigned>(pick);
+    const bool mapped = column < parts.n_picks && record < parts.n_records;
+    const int entry = mapped ? static_cast<int>(parts.record_base + record) : -1;
+    const bool gathered = column - parts.gathered_begin < parts.n_gathered;
+    return gathered ? static_cast<int>(parts.gathered_base + column) : entry;
+}
+
+template <typename rows>
+__device__ inline void store_entries(int *combined, unsigned round, const parts_t &parts,
+                                     typename rows::batch_t &quads)
+{
+#pragma unroll
+    for (unsigned i = 0; i < rows::kBatch; i++) {
+        const unsigned first = rows::column(round, i);
+#pragma unroll
+        for (unsigned j = 0; j < kQuad; j++) {
+            quads[i].at[j] = entry_of(parts, first + j, quads[i].at[j]);
+        }
+        if (first / kQuad < kWidth / kQuad) {
+            store_whole_quad<rows::kAlone>(combined + first, quads[i]);
+        }
+    }
+}
+#line 60 "combine_topk_swa.cu"
 
 struct args_t {
     const int *topk_indices;
@@ -595,13 +722,6 @@ struct args_t {
     int num_requests;
     report_t *report;
 };
-
-constexpr long long kColumns = static_cast<long long>(kTopk) + kWindow + kImageWidth;
-constexpr long long kWidth = div_up<long long>(kColumns, kAlign) * kAlign;
-static_assert(kWidth <= kCombinedStride,
-              "combined_stride must be at least the row width");
-
-constexpr unsigned kRows = kThreads / kWarp;
 
 // What a row's window is made of; of the requests that may have its token, a lane has one.
 struct inputs_t {
@@ -662,18 +782,6 @@ __device__ inline token_t token_of(const inputs_t &in, unsigned row)
     return {has == 0 ? -1 : position, request, seq_len, gather_len};
 }
 
-// What the columns of a row hold: a pick below n_picks, the n_gathered tokens from
-// gathered_begin on, else nothing, which below length is an entry that cannot be mapped.
-struct parts_t {
-    unsigned n_picks;
-    unsigned gathered_begin;
-    unsigned n_gathered;
-    unsigned length;
-    unsigned n_records;     // a pick is below it
-    unsigned record_base;   // the workspace row of record 0
-    unsigned gathered_base; // add a column: the workspace row of its gathered token
-};
-
 __device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
                                    long long n_picks)
 {
@@ -700,88 +808,46 @@ __device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
     return parts;
 }
 
-// The row in rounds of kBatch slices: as many as registers have room for, in equal
-// shares.
-constexpr unsigned kBatchMax = 9;
-constexpr unsigned kSlices = static_cast<unsigned>(div_up<long long>(kWidth, kSlice));
-constexpr unsigned kBatch = div_up(kSlices, div_up(kSlices, kBatchMax));
+using few = rows_t<1, kThreads / kWarp>;
+using many = rows_t<kManyThreads / kWarp, 1>;
 
-// A launch of few rows waits for its loads: there it fetches ids before it knows how many
-// count. With many rows other warps fill the wait, and what was fetched in vain would
-// cost bandwidth.
-constexpr int kFewRows = 4096;
-
-// Whole quads; the other columns of a quad that reaches past n are read in vain.
-__device__ inline void load_picks(const int *picks, unsigned slice, unsigned n,
-                                  int_quad_t (&quads)[kBatch])
-{
-#pragma unroll // the batch lives in registers
-    for (unsigned i = 0; i < kBatch; i++) {
-        const unsigned first = column_of<true>(slice + i, 0);
-        if (static_cast<int>(first) < kTopk && first < n) {
-            quads[i] = load_whole_quad(picks + first);
-        }
-    }
-}
-
-__device__ inline int entry_of(const parts_t &parts, unsigned column, int pick)
-{
-    const unsigned record = static_cast<unsigned>(pick);
-    const bool mapped = column < parts.n_picks && record < parts.n_records;
-    const int entry = mapped ? static_cast<int>(parts.record_base + record) : -1;
-    const bool gathered = column - parts.gathered_begin < parts.n_gathered;
-    return gathered ? static_cast<int>(parts.gathered_base + column) : entry;
-}
-
-__device__ inline void store_entries(int *combined, unsigned slice, const parts_t &parts,
-                                     int_quad_t (&quads)[kBatch])
-{
-#pragma unroll
-    for (unsigned i = 0; i < kBatch; i++) {
-        const unsigned first = column_of<true>(slice + i, 0);
-#pragma unroll
-        for (unsigned j = 0; j < kQuad; j++) {
-            quads[i].at[j] = entry_of(parts, first + j, quads[i].at[j]);
-        }
-        if (first / kQuad < kWidth / kQuad) {
-            store_whole_quad(combined + first, quads[i]);
-        }
-    }
-}
-
-// Picks are asked for as soon as they can be; the rest is worked out while they come.
+// Picks are asked for as soon as they can be; the rest is worked out while they come. A launch
+// of few rows waits for its loads: there it fetches ids before it knows how many count. With
+// many rows other warps fill the wait, and what was fetched in vain would cost bandwidth.
+template <typename rows>
 __device__ inline void combine_row(const args_t &args, unsigned row, const int *picks,
                                    int *combined)
 {
-    const bool few = args.num_tokens <= kFewRows;
     const bool wide = kTopk % kQuad == 0 && takes_quads(picks) && takes_quads(combined);
-    int_quad_t quads[kBatch] = {};
+    typename rows::batch_t quads = {};
     const inputs_t in = load_inputs(args, row);
-    if (few && wide) {
-        load_picks(picks, 0, kTopk, quads);
+    if (!rows::kAlone && wide) {
+        load_picks<rows>(picks, 0, kTopk, quads);
     }
     const token_t token = token_of(in, row);
     const unsigned n_picks = complete_records<kCompressRatio>(token.position, kTopk);
-    if (!few && wide) {
-        load_picks(picks, 0, n_picks, quads);
+    if (rows::kAlone && wide) {
+        load_picks<rows>(picks, 0, n_picks, quads);
     }
     const parts_t parts = parts_of(in, token, n_picks);
     unsigned done = 0; // columns, in quads
     if (wide) {
-        for (unsigned slice = 0; slice < kSlices; slice += kBatch) {
-            if (slice > 0) {
-                load_picks(picks, slice, n_picks, quads);
+        for (unsigned round = 0; round < rows::kRounds; round++) {
+            if (round > 0) {
+                load_picks<rows>(picks, round, n_picks, quads);
             }
-            store_entries(combined, slice, parts, quads);
+            store_entries<rows>(combined, round, parts, quads);
         }
         done = kWidth / kQuad * kQuad;
     }
+    const unsigned thread = threadIdx.x % (rows::kWarps * kWarp);
 #pragma unroll 1 // seldom run: short code is better
-    for (unsigned column = done + lane_of_thread(); column < kWidth; column += kWarp) {
+    for (unsigned column = done + thread; column < kWidth;
+         column += rows::kWarps * kWarp) {
         const int pick = load_if(column < n_picks, picks, column, -1);
         combined[column] = entry_of(parts, column, pick);
     }
-    if (lane_of_thread() == 0) {
+    if (thread == 0) {
         args.combined_lens[row] = static_cast<int>(parts.length);
     }
 }
@@ -809,19 +875,34 @@ __device__ inline void check_row(const args_t &args, unsigned row)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
-    kiln_combine_topk_swa(const __grid_constant__ args_t args)
+template <typename rows>
+__device__ inline void combine_rows(const args_t &args)
 {
-    wait_for_previous_kernel();
-    const unsigned row = blockIdx.x * kRows + warp_of_thread();
-    if (row >= static_cast<unsigned>(args.num_tokens)) {
+    const unsigned row =
+        blockIdx.x * rows::kRows + (rows::kRows > 1 ? warp_of_thread() : 0);
+    if (rows::kRows > 1 && row >= static_cast<unsigned>(args.num_tokens)) {
         return;
     }
     const long long first_pick = static_cast<long long>(row) * kTopkStride;
     const int *picks = kTopk > 0 ? args.topk_indices + first_pick : nullptr;
     int *combined = args.combined_indices + static_cast<long long>(row) * kCombinedStride;
-    combine_row(args, row, picks, combined);
+    combine_row<rows>(args, row, picks, combined);
     if constexpr (kChecked) {
-        check_row(args, row);
+        if (warp_of_thread() % rows::kWarps == 0) {
+            check_row(args, row);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    kiln_combine_topk_swa(const __grid_constant__ args_t args)
+{
+    wait_for_previous_kernel();
+    // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
+    if (blockDim.x < kThreads) {
+        combine_rows<many>(args);
+    } else {
+        let_next_kernel_start();
+        combine_rows<few>(args);
     }
 }

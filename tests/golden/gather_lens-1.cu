@@ -27,6 +27,60 @@ constexpr int kThreads = 128; // threads of a block
 
 static_assert(kWindow >= 1, "window must be at least 1");
 
+#line 1 "common/access.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
+}
+#endif
+#line 24 "gather_lens.cu"
 #line 1 "common/arch.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Facts of the hardware, by name.
@@ -64,50 +118,13 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 24 "gather_lens.cu"
+#line 25 "gather_lens.cu"
 #line 1 "common/count.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
-//
-// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
-// the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
 
-
-#ifdef __CUDA_ARCH__
-__device__ inline int load_if(bool wanted, const int *array, long long index,
-                              int otherwise)
-{
-    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
-                 "@wanted ld.global.b32 %0, [%1];}"
-                 : "+r"(otherwise)
-                 : "l"(array + index), "r"(static_cast<int>(wanted)));
-    return otherwise;
-}
-
-__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
-                              int otherwise)
-{
-    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
-                 "@wanted ld.global.u8 %0, [%1];}"
-                 : "+r"(otherwise)
-                 : "l"(array + index), "r"(static_cast<int>(wanted)));
-    return otherwise;
-}
-#else
-template <typename element_t>
-inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
-{
-    return wanted ? array[index] : otherwise;
-}
-#endif
-#line 6 "common/count.cuh"
 
 struct count_t {
     const int *address;
@@ -125,7 +142,7 @@ __device__ inline int read_count(const count_t &count, int if_absent)
     const int given = count.kind == kCountValue ? count.value : if_absent;
     return load_if(count.kind == kCountDevice, count.address, 0, given);
 }
-#line 25 "gather_lens.cu"
+#line 26 "gather_lens.cu"
 #line 1 "common/int_math.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic that is there under every compiler, on constants and at run time.
@@ -155,7 +172,7 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 {
     return (value + unit - 1) / unit;
 }
-#line 26 "gather_lens.cu"
+#line 27 "gather_lens.cu"
 #line 1 "common/launch_order.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The order of launches. A programmatic launch may start before the kernel ahead of it on the
@@ -163,22 +180,30 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
 {
 }
-#endif
-#line 27 "gather_lens.cu"
 
+__device__ inline void let_next_kernel_start()
+{
+}
+#endif
+#line 28 "gather_lens.cu"
 #line 1 "common/report.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what the rules turned away goes to a report, and results stay.
@@ -258,12 +283,12 @@ __device__ inline bool is_first_thread()
 #line 29 "gather_lens.cu"
 
 struct args_t {
+    const int *replay_start;
+    int num_requests;
+    count_t first_request;
     const int *query_start_loc;
     const int *seq_lens;
-    const int *replay_start;
     int *gather_lens;
-    count_t first_request;
-    int num_requests;
     report_t *report;
 };
 
@@ -281,11 +306,12 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_gather_lens(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned requests = static_cast<unsigned>(args.num_requests);
     // Threads past the last request look at that one: nothing is loaded behind a branch.
     const unsigned request = least(row, requests - 1);
-    const int first = clamp(read_count(args.first_request, 0), 0, args.num_requests);
+    const int first = greatest(read_count(args.first_request, 0), 0);
     const int *bounds = args.query_start_loc + request;
     const int begin = bounds[0];
     const int end = bounds[1];
@@ -301,9 +327,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const unsigned before =
         seq_len >= replay_start ? least<unsigned>(past, kWindow - 1) : 0;
     const unsigned gathered = least(least(query_len, kMost) + before, kMost);
-    if (row < requests && static_cast<int>(row) >= first) {
-        args.gather_lens[row - first] = static_cast<int>(gathered);
-    }
+    store_if(row < requests && static_cast<int>(row) >= first, args.gather_lens,
+             static_cast<int>(row) - first, static_cast<int>(gathered));
     if constexpr (kChecked) {
         if (is_first_thread()) {
             report_count(args.report, kReasonFirstRequest, args.first_request,

@@ -106,17 +106,26 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
+{
+}
+
+__device__ inline void let_next_kernel_start()
 {
 }
 #endif
@@ -135,14 +144,14 @@ __device__ inline void wait_for_previous_kernel()
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
+#line 1 "common/access.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
 //
 // One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
 // the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
 
 
 #ifdef __CUDA_ARCH__
@@ -165,11 +174,27 @@ __device__ inline int load_if(bool wanted, const unsigned char *array, long long
                  : "l"(array + index), "r"(static_cast<int>(wanted)));
     return otherwise;
 }
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
 #else
 template <typename element_t>
 inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
 {
     return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
 }
 #endif
 #line 6 "common/count.cuh"
@@ -470,6 +495,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_image_visibility(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned row = blockIdx.x * kThreads + threadIdx.x;
     const unsigned tokens = static_cast<unsigned>(args.num_tokens);
     // Lanes past the last token take part in the search, with that one.

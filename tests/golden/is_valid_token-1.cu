@@ -29,14 +29,14 @@ static_assert(kDcpWorld >= 1, "dcp_world must be at least 1");
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
+#line 1 "common/access.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
 //
 // One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
 // the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
 
 
 #ifdef __CUDA_ARCH__
@@ -59,11 +59,27 @@ __device__ inline int load_if(bool wanted, const unsigned char *array, long long
                  : "l"(array + index), "r"(static_cast<int>(wanted)));
     return otherwise;
 }
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
 #else
 template <typename element_t>
 inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
 {
     return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
 }
 #endif
 #line 6 "common/count.cuh"
@@ -92,17 +108,26 @@ __device__ inline int read_count(const count_t &count, int if_absent)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
+{
+}
+
+__device__ inline void let_next_kernel_start()
 {
 }
 #endif
@@ -197,6 +222,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_is_valid_token(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const unsigned token = blockIdx.x * kThreads + threadIdx.x;
     const bool inside = token < static_cast<unsigned>(args.num_tokens);
     const int live_tokens = read_count(args.live_tokens, args.num_tokens);

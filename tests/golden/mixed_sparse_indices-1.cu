@@ -116,14 +116,14 @@ __device__ inline unsigned warp_of_thread()
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
+#line 1 "common/access.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
 //
 // One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
 // the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
 
 
 #ifdef __CUDA_ARCH__
@@ -146,11 +146,27 @@ __device__ inline int load_if(bool wanted, const unsigned char *array, long long
                  : "l"(array + index), "r"(static_cast<int>(wanted)));
     return otherwise;
 }
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
 #else
 template <typename element_t>
 inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
 {
     return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
 }
 #endif
 #line 6 "common/count.cuh"
@@ -209,17 +225,26 @@ __host__ __device__ constexpr int_t div_up(int_t value, int_t unit)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
+{
+}
+
+__device__ inline void let_next_kernel_start()
 {
 }
 #endif
@@ -344,29 +369,35 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
 }
 
-// Four neighbours, from a column on that takes a 16-byte access.
+// Four neighbours, from a column on that takes a 16-byte access. What is accessed once (kOnce)
+// may leave the cache first.
+template <bool kOnce = false>
 __device__ inline int_quad_t load_whole_quad(const int *address)
 {
-    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    const int4 *whole_address = reinterpret_cast<const int4 *>(address);
+    const int4 whole = kOnce ? __ldcs(whole_address) : __ldg(whole_address);
     return {whole.x, whole.y, whole.z, whole.w};
 }
 
+template <bool kOnce = false>
 __device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
 {
-    *reinterpret_cast<int4 *>(address) =
-        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    int4 *whole_address = reinterpret_cast<int4 *>(address);
+    const int4 whole = make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    if constexpr (kOnce) {
+        __stcs(whole_address, whole);
+    } else {
+        *whole_address = whole;
+    }
 }
 
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
+// Columns at or past width are not read and come back as -1.
 template <bool kWide, bool kOnce = false>
 __device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
+        return load_whole_quad<kOnce>(row + first);
     }
     int_quad_t quad;
 #pragma unroll
@@ -415,16 +446,17 @@ struct quads_of {
 template <unsigned kWidth, bool kWide>
 __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
     int4 whole = make_int4(-1, -1, -1, -1);
-    if (wanted && column < kWhole) {
+    if (wanted && is_whole) {
         whole = __ldg(reinterpret_cast<const int4 *>(row + column));
     }
     int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            const bool alone = column >= kWhole && column + i < kWidth;
+            const bool alone = !is_whole && column + i < kWidth;
             quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
         }
     }
@@ -435,15 +467,15 @@ __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bo
 template <unsigned kWidth, bool kWide>
 __device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
-    if (column < kWhole) {
-        *reinterpret_cast<int4 *>(row + column) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
+    if (is_whole) {
+        store_whole_quad(row + column, quad);
     }
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            if (column >= kWhole && column + i < kWidth) {
+            if (!is_whole && column + i < kWidth) {
                 row[column + i] = quad.at[i];
             }
         }
@@ -750,23 +782,22 @@ __device__ inline bool is_first_thread()
 #line 63 "mixed_sparse_indices.cu"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
+// Sums over the warps of a block that has one row.
 
 
 
 
 struct row_scan_t {
-    unsigned before; // of the row's warps before this one
+    unsigned before; // of the warps before this one
     unsigned total;
 };
 
-// For all threads of the block, with the same count in each lane of a warp. Shared
-// memory: kWarps ints where a row has several warps. Before the block calls it again it
-// has to meet.
-template <unsigned kRowWarps, unsigned kWarps>
+// For all threads of the block, with the same count in each lane of a warp. Shared memory: an int
+// for each warp where there are several. Before the block calls it again it has to meet.
+template <unsigned kWarps>
 __device__ inline row_scan_t scan_row(unsigned count)
 {
-    if constexpr (kRowWarps == 1) {
+    if constexpr (kWarps == 1) {
         return {0, count};
     } else {
         __shared__ unsigned counts[kWarps];
@@ -777,10 +808,9 @@ __device__ inline row_scan_t scan_row(unsigned count)
         __syncthreads();
         row_scan_t scan = {0, 0};
 #pragma unroll
-        for (unsigned i = 0; i < kRowWarps; i++) {
-            const unsigned other = counts[warp / kRowWarps * kRowWarps + i];
-            scan.before += i < warp % kRowWarps ? other : 0;
-            scan.total += other;
+        for (unsigned i = 0; i < kWarps; i++) {
+            scan.before += i < warp ? counts[i] : 0;
+            scan.total += counts[i];
         }
         return scan;
     }
@@ -833,66 +863,6 @@ using record_quads = quads_of<kRecordColumns, kRowThreads>;
 constexpr bool kCounts = kDecodeLocal && kDecodeTopk > 0;
 
 // Both are of this kernel alone.
-#line 1 "common/mixed_rows.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// The rows of mixed_sparse_indices, whose args_t and constants stand before this.
-
-
-
-
-
-
-
-
-// Where a token's given row or picks lie: decode tokens come first, in matrices of their own.
-struct place_t {
-    bool decode;
-    long long matrix_row;
-};
-
-__device__ inline place_t place_of(const args_t &args, unsigned token)
-{
-    const int decode_tokens = read_count(args.num_decode_tokens, 0);
-    const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
-    const bool decode = token < n_decode;
-    return {decode, decode ? token : token - n_decode};
-}
-
-// What a row is, as far as no look-up decides it. One that is not live is -1 throughout.
-struct row_t {
-    int request;    // whose pages the row is looked up in
-    run_t window;   // of a prefill row
-    bool live;      // of a decode row
-    unsigned n_ids; // of the compressed part
-};
-
-template <bool kDecode>
-__device__ inline row_t row_of(const args_t &args, unsigned token)
-{
-    constexpr bool kLooksUp = !kDecode || kCounts;
-    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
-    const int valid =
-        load_if(args.is_valid_token != nullptr, args.is_valid_token, token, 1);
-    const int request = kLooksUp ? __ldg(args.token_to_req + token) : 0;
-    const unsigned requests =
-        least(args.num_requests, least(args.swa_table_rows, args.table_rows));
-    const bool known = !kLooksUp || static_cast<unsigned>(request) < requests;
-    const bool live = static_cast<int>(token) < live_tokens && valid != 0 && known;
-    if constexpr (kDecode) {
-        return {live ? request : 0, {0, 0}, live, live ? kDecodeTopk : 0u};
-    }
-    const int left = visible_at<kImageWidth>(args.left_visible, token);
-    const int right = visible_at<kImageWidth>(args.right_visible, token);
-    const int query_end = load_if(live, args.query_start_loc, request + 1LL, 0);
-    const int seq_len = load_if(live, args.seq_lens, request, 0);
-    const long long position = live ? position_of(token, query_end, seq_len) : -1;
-    return {live ? request : 0,
-            window_run<kWindow, kImageWidth>(static_cast<int>(token), query_end, seq_len,
-                                             left, right),
-            false,
-            static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
-}
-#line 112 "mixed_sparse_indices.cu"
 #line 1 "common/mixed_checks.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build of mixed_sparse_indices, whose args_t and constants stand before this.
@@ -969,7 +939,66 @@ __device__ inline void check_length(report_t *once, long long row, const range_t
     }
 }
 #line 7 "common/mixed_checks.cuh"
+#line 1 "common/mixed_rows.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// The rows of mixed_sparse_indices, whose args_t and constants stand before this.
 
+
+
+
+
+
+
+
+// Where a token's given row or picks lie: decode tokens come first, in matrices of their own.
+struct place_t {
+    bool decode;
+    long long matrix_row;
+};
+
+__device__ inline place_t place_of(const args_t &args, unsigned token)
+{
+    const int decode_tokens = read_count(args.num_decode_tokens, 0);
+    const unsigned n_decode = clamp(decode_tokens, 0, args.num_tokens);
+    const bool decode = token < n_decode;
+    return {decode, decode ? token : token - n_decode};
+}
+
+// What a row is, as far as no look-up decides it. One that is not live is -1 throughout.
+struct row_t {
+    int request;    // whose pages the row is looked up in
+    run_t window;   // of a prefill row
+    bool live;      // of a decode row
+    unsigned n_ids; // of the compressed part
+};
+
+template <bool kDecode>
+__device__ inline row_t row_of(const args_t &args, unsigned token)
+{
+    constexpr bool kLooksUp = !kDecode || kCounts;
+    const int live_tokens = read_count(args.live_tokens, args.num_tokens);
+    const int valid =
+        load_if(args.is_valid_token != nullptr, args.is_valid_token, token, 1);
+    const int request = kLooksUp ? __ldg(args.token_to_req + token) : 0;
+    const unsigned requests =
+        least(args.num_requests, least(args.swa_table_rows, args.table_rows));
+    const bool known = !kLooksUp || static_cast<unsigned>(request) < requests;
+    const bool live = static_cast<int>(token) < live_tokens && valid != 0 && known;
+    if constexpr (kDecode) {
+        return {live ? request : 0, {0, 0}, live, live ? kDecodeTopk : 0u};
+    }
+    const int left = visible_at<kImageWidth>(args.left_visible, token);
+    const int right = visible_at<kImageWidth>(args.right_visible, token);
+    const int query_end = load_if(live, args.query_start_loc, request + 1LL, 0);
+    const int seq_len = load_if(live, args.seq_lens, request, 0);
+    const long long position = live ? position_of(token, query_end, seq_len) : -1;
+    return {live ? request : 0,
+            window_run<kWindow, kImageWidth>(static_cast<int>(token), query_end, seq_len,
+                                             left, right),
+            false,
+            static_cast<unsigned>(complete_records<kCompressRatio>(position, kTopk))};
+}
+#line 8 "common/mixed_checks.cuh"
 
 
 // A slot, any int32, as its pool names it.
@@ -1091,7 +1120,8 @@ __device__ inline void check_row(const args_t &args, unsigned token)
         check_prefill_row(args, token, request, place.matrix_row);
     }
 }
-#line 113 "mixed_sparse_indices.cu"
+#line 112 "mixed_sparse_indices.cu"
+
 
 template <bool kDecode>
 __device__ inline int record_of(const int *pages, int id)
@@ -1209,8 +1239,7 @@ __device__ inline unsigned write_row(const args_t &args, unsigned token,
     } else if constexpr (!kCounts) {
         return row.live ? clamp(length, 0, kDecodeTopk) : 0;
     } else {
-        return scan_row<kRowWarps, kRowWarps>(__reduce_add_sync(kWholeWarp, mapped))
-            .total;
+        return scan_row<kRowWarps>(__reduce_add_sync(kWholeWarp, mapped)).total;
     }
 }
 
@@ -1237,6 +1266,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_mixed_sparse_indices(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     // Rows of whole quads are aligned as their matrix is.
     constexpr bool kQuads =
         kSwaWidth % kQuad == 0 && kTopk % kQuad == 0 && kDecodeTopk % kQuad == 0;

@@ -10,7 +10,7 @@
 [[maybe_unused]] constexpr int kDcpWorld = 1;
 [[maybe_unused]] constexpr int kDcpInterleave = 1;
 [[maybe_unused]] constexpr int kThreads = 512;
-[[maybe_unused]] constexpr int kRowThreads = 256;
+[[maybe_unused]] constexpr int kManyThreads = 128;
 [[maybe_unused]] constexpr int kOp = 7;
 [[maybe_unused]] constexpr bool kChecked = false;
 #line 1 "req_to_global.cu"
@@ -32,8 +32,9 @@
 // Holes stay where they are. With kDcpWorld > 1 there is no workspace; a rank maps the
 // number that an id has among its own, and those entries move to the front.
 //
-// A row has a block, or kThreads / kRowThreads rows share one, by the launch's grid;
-// common/map_row.cuh has the rest. Shared memory: kThreads / 16 ints.
+// A row has a block, of kThreads threads or, in a launch of many rows, of kManyThreads;
+// common/map_row.cuh has the rest. Shared memory: an int
+// for each warp.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 2048;       // columns of a row
 constexpr int kTopkStride = 2048; // elements between rows of token_indices
@@ -44,8 +45,8 @@ constexpr int kTableWidth = 2560; // pages of a request
 constexpr int kTableStride = 2560;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
-constexpr int kThreads = 512;     // threads of a block, which is a row's or shared
-constexpr int kRowThreads = 256;  // threads of a row of a shared block
+constexpr int kThreads = 512;     // threads of a row's block
+constexpr int kManyThreads = 128; // the same in a launch of many rows, fewer
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kOutStride,
@@ -56,10 +57,9 @@ static_assert(
 static_assert(kPageStride >= kBlockSize, "page_stride must be at least block_size");
 static_assert(kDcpWorld >= 1 && kDcpInterleave >= 1 && kBlockSize % kDcpInterleave == 0,
               "dcp_interleave must divide block_size");
-static_assert(kRowThreads % 32 == 0 && kThreads % kRowThreads == 0 &&
-                  (kThreads & (kThreads - 1)) == 0,
-              "a row takes whole warps, a block whole rows; both are powers of two");
-static_assert(kDcpWorld == 1 || kThreads == kRowThreads, "a block compacts one row");
+static_assert(kThreads % 32 == 0 && kManyThreads % 32 == 0 && kManyThreads <= kThreads,
+              "a row takes whole warps, and no more of them where rows are many");
+static_assert(kDcpWorld == 1 || kThreads == kManyThreads, "there is one way to compact");
 
 #line 1 "common/arch.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -223,14 +223,14 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
+#line 1 "common/access.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
 //
 // One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
 // the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
 
 
 #ifdef __CUDA_ARCH__
@@ -253,11 +253,27 @@ __device__ inline int load_if(bool wanted, const unsigned char *array, long long
                  : "l"(array + index), "r"(static_cast<int>(wanted)));
     return otherwise;
 }
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
 #else
 template <typename element_t>
 inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
 {
     return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
 }
 #endif
 #line 6 "common/count.cuh"
@@ -399,17 +415,26 @@ __device__ inline void check_range(const report_at_t &at, long long index)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
+{
+}
+
+__device__ inline void let_next_kernel_start()
 {
 }
 #endif
@@ -418,14 +443,15 @@ __device__ inline void wait_for_previous_kernel()
 // SPDX-License-Identifier: Apache-2.0
 // Rows of ids, each mapped to an index or -1 by itself, read and written once.
 //
-// rows_t says how rows meet threads: columns of a row, threads of a row and of a block, and
-// whether ids may leave the cache first. A warp takes slices of 128 columns. A row's mapper is
-// made by make_mapper() once its ids are under way; mapper.index_of(id) is the index.
+// A row has a block, and a warp of it takes slices of 128 columns. rows_t says how: columns of a
+// row, threads of its block, and whether ids may leave the cache first. A row's mapper is made
+// by make_mapper() once its ids are under way; mapper.index_of(id) is the index.
 //
-// A launch of few rows is over sooner with a block for each row and one quad a thread; many
-// rows share blocks, and threads have several quads under way. Which of the two it is, and
-// whether rows take quads, is known only after a jump, so what needs no answer is read ahead
-// of it: the thread's first ids and what its mapper is made of.
+// A launch of few rows is over sooner with one quad a thread; in a launch of many, threads have
+// two under way. Which of the two it is, and whether rows take quads, is known only
+// after a jump, so what needs no answer is read ahead of it: the thread's first ids and what its
+// mapper is made of.
+
 
 
 
@@ -446,7 +472,7 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
     kept += __popc(keeps);
     return place;
 }
-#line 16 "common/map_row.cuh"
+#line 17 "common/map_row.cuh"
 
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -485,29 +511,35 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
 }
 
-// Four neighbours, from a column on that takes a 16-byte access.
+// Four neighbours, from a column on that takes a 16-byte access. What is accessed once (kOnce)
+// may leave the cache first.
+template <bool kOnce = false>
 __device__ inline int_quad_t load_whole_quad(const int *address)
 {
-    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    const int4 *whole_address = reinterpret_cast<const int4 *>(address);
+    const int4 whole = kOnce ? __ldcs(whole_address) : __ldg(whole_address);
     return {whole.x, whole.y, whole.z, whole.w};
 }
 
+template <bool kOnce = false>
 __device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
 {
-    *reinterpret_cast<int4 *>(address) =
-        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    int4 *whole_address = reinterpret_cast<int4 *>(address);
+    const int4 whole = make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    if constexpr (kOnce) {
+        __stcs(whole_address, whole);
+    } else {
+        *whole_address = whole;
+    }
 }
 
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
+// Columns at or past width are not read and come back as -1.
 template <bool kWide, bool kOnce = false>
 __device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
+        return load_whole_quad<kOnce>(row + first);
     }
     int_quad_t quad;
 #pragma unroll
@@ -556,16 +588,17 @@ struct quads_of {
 template <unsigned kWidth, bool kWide>
 __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
     int4 whole = make_int4(-1, -1, -1, -1);
-    if (wanted && column < kWhole) {
+    if (wanted && is_whole) {
         whole = __ldg(reinterpret_cast<const int4 *>(row + column));
     }
     int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            const bool alone = column >= kWhole && column + i < kWidth;
+            const bool alone = !is_whole && column + i < kWidth;
             quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
         }
     }
@@ -576,15 +609,15 @@ __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bo
 template <unsigned kWidth, bool kWide>
 __device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
-    if (column < kWhole) {
-        *reinterpret_cast<int4 *>(row + column) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
+    if (is_whole) {
+        store_whole_quad(row + column, quad);
     }
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            if (column >= kWhole && column + i < kWidth) {
+            if (!is_whole && column + i < kWidth) {
                 row[column + i] = quad.at[i];
             }
         }
@@ -602,26 +635,25 @@ store_batch(int *row, unsigned round, unsigned lane,
         store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
     }
 }
-#line 18 "common/map_row.cuh"
+#line 19 "common/map_row.cuh"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the warps that share a row; a block holds kWarps / kRowWarps rows.
+// Sums over the warps of a block that has one row.
 
 
 
 
 struct row_scan_t {
-    unsigned before; // of the row's warps before this one
+    unsigned before; // of the warps before this one
     unsigned total;
 };
 
-// For all threads of the block, with the same count in each lane of a warp. Shared
-// memory: kWarps ints where a row has several warps. Before the block calls it again it
-// has to meet.
-template <unsigned kRowWarps, unsigned kWarps>
+// For all threads of the block, with the same count in each lane of a warp. Shared memory: an int
+// for each warp where there are several. Before the block calls it again it has to meet.
+template <unsigned kWarps>
 __device__ inline row_scan_t scan_row(unsigned count)
 {
-    if constexpr (kRowWarps == 1) {
+    if constexpr (kWarps == 1) {
         return {0, count};
     } else {
         __shared__ unsigned counts[kWarps];
@@ -632,39 +664,30 @@ __device__ inline row_scan_t scan_row(unsigned count)
         __syncthreads();
         row_scan_t scan = {0, 0};
 #pragma unroll
-        for (unsigned i = 0; i < kRowWarps; i++) {
-            const unsigned other = counts[warp / kRowWarps * kRowWarps + i];
-            scan.before += i < warp % kRowWarps ? other : 0;
-            scan.total += other;
+        for (unsigned i = 0; i < kWarps; i++) {
+            scan.before += i < warp ? counts[i] : 0;
+            scan.total += counts[i];
         }
         return scan;
     }
 }
-#line 19 "common/map_row.cuh"
+#line 20 "common/map_row.cuh"
 
-template <unsigned kColumns_, unsigned kRowThreads_, unsigned kThreads, bool kOnce_>
+template <unsigned kColumns_, unsigned kThreads_, bool kOnce_>
 struct rows_t {
     static constexpr unsigned kColumns = kColumns_;
+    static constexpr unsigned kThreads = kThreads_;
     static constexpr bool kOnce = kOnce_;
-    static constexpr unsigned kRowThreads = kRowThreads_;
-    static constexpr unsigned kBlockThreads = kThreads;
     static constexpr unsigned kWarps = kThreads / kWarp;
-    static constexpr unsigned kRowWarps = kRowThreads / kWarp;
-    static constexpr unsigned kRows = kWarps / kRowWarps; // of a block
     static constexpr unsigned kSlices = div_up<unsigned>(kColumns, kSlice);
     // The row in rounds of kBatch slices for each warp.
-    static constexpr unsigned kBatch = least(4u, div_up(kSlices, kRowWarps));
-    static constexpr unsigned kRounds = div_up(kSlices, kBatch *kRowWarps);
+    static constexpr unsigned kBatch = least(2u, div_up(kSlices, kWarps));
+    static constexpr unsigned kRounds = div_up(kSlices, kBatch *kWarps);
 
-    // Of the thread: its row of the launch, and its warp in the row.
-    __device__ static unsigned row()
-    {
-        return blockIdx.x * kRows + (kRows > 1 ? warp_of_thread() / kRowWarps : 0);
-    }
-
+    // Of the thread; the compiler sees from it what warps there are.
     __device__ static unsigned warp()
     {
-        return warp_of_thread() % kRowWarps;
+        return warp_of_thread() % kWarps;
     }
 };
 
@@ -680,10 +703,8 @@ template <typename args_t>
 __device__ inline ahead_t read_ahead(const args_t &args, const int *args_t::*requests,
                                      unsigned row)
 {
-    int valid = 1;
-    if (args.is_valid_token != nullptr) {
-        valid = args.is_valid_token[row];
-    }
+    const int valid =
+        load_if(args.is_valid_token != nullptr, args.is_valid_token, row, 1);
     return {static_cast<unsigned>((args.*requests)[row]), valid};
 }
 
@@ -708,7 +729,7 @@ __device__ inline unsigned count_mapped(const int_quad_t &quad)
     return kQuad - holes;
 }
 
-// A row that takes quads, by slices that lie the row's warps apart; the first is loaded.
+// A row that takes quads, by slices that lie the block's warps apart; the first is loaded.
 // Every id stays in its column. Returns what the thread mapped.
 template <typename rows, typename make_mapper_t>
 __device__ inline unsigned map_row(const make_mapper_t &make_mapper, const int *ids,
@@ -717,13 +738,13 @@ __device__ inline unsigned map_row(const make_mapper_t &make_mapper, const int *
     unsigned mapped = 0;
     for (unsigned round = 0; round < rows::kRounds; round++) {
         int_quad_t quads[rows::kBatch];
-        const unsigned slice = round * rows::kBatch * rows::kRowWarps + rows::warp();
+        const unsigned slice = round * rows::kBatch * rows::kWarps + rows::warp();
 #pragma unroll // the batch lives in registers
         for (unsigned i = 0; i < rows::kBatch; i++) {
             quads[i] = round == 0 && i == 0
                            ? first
-                           : load_quad<true, rows::kOnce>(
-                                 ids, slice + i * rows::kRowWarps, rows::kColumns);
+                           : load_quad<true, rows::kOnce>(ids, slice + i * rows::kWarps,
+                                                          rows::kColumns);
         }
         const auto mapper = make_mapper();
 #pragma unroll // apart from the stores: all look-ups are under way at once
@@ -732,8 +753,7 @@ __device__ inline unsigned map_row(const make_mapper_t &make_mapper, const int *
         }
 #pragma unroll
         for (unsigned i = 0; i < rows::kBatch; i++) {
-            store_quad<true>(indices, slice + i * rows::kRowWarps, rows::kColumns,
-                             quads[i]);
+            store_quad<true>(indices, slice + i * rows::kWarps, rows::kColumns, quads[i]);
             mapped += count_mapped(quads[i]);
         }
     }
@@ -747,7 +767,7 @@ __device__ inline unsigned map_any_row(const make_mapper_t &make_mapper, const i
 {
     const auto mapper = make_mapper();
     unsigned mapped = 0;
-    for (unsigned slice = rows::warp(); slice < rows::kSlices; slice += rows::kRowWarps) {
+    for (unsigned slice = rows::warp(); slice < rows::kSlices; slice += rows::kWarps) {
         const int_quad_t quad =
             map_quad(mapper, load_quad<false, rows::kOnce>(ids, slice, rows::kColumns));
         store_quad<false>(indices, slice, rows::kColumns, quad);
@@ -764,7 +784,7 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
 {
     unsigned done = 0;
     for (unsigned round = 0; round < rows::kRounds; round++) {
-        const unsigned slice = (round * rows::kRowWarps + rows::warp()) * rows::kBatch;
+        const unsigned slice = (round * rows::kWarps + rows::warp()) * rows::kBatch;
         int_quad_t quads[rows::kBatch];
 #pragma unroll // the batch lives in registers
         for (unsigned i = 0; i < rows::kBatch; i++) {
@@ -781,7 +801,7 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
         for (unsigned i = 0; i < rows::kBatch * kQuad; i++) {
             places[i] = place_kept(quads[i / kQuad].at[i % kQuad] >= 0, kept);
         }
-        const row_scan_t scan = scan_row<rows::kRowWarps, rows::kWarps>(kept);
+        const row_scan_t scan = scan_row<rows::kWarps>(kept);
 #pragma unroll
         for (unsigned i = 0; i < rows::kBatch * kQuad; i++) {
             const int index = quads[i / kQuad].at[i % kQuad];
@@ -795,26 +815,23 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
         }
     }
     for (unsigned column = done + threadIdx.x; column < rows::kColumns;
-         column += rows::kBlockThreads) {
+         column += rows::kThreads) {
         indices[column] = -1;
     }
     return done;
 }
 
-// For all threads of the block: map() maps the thread's row and returns what the thread
-// mapped, or, where the block compacts (kTotals), what the row kept. Writes the row's count.
-template <typename rows, bool kTotals, typename map_t>
-__device__ inline void count_row(const map_t &map, unsigned n_rows, int *counts)
+// For all threads of the block, with what each mapped or, where the block compacts (kTotals),
+// what the row kept. Writes the row's count.
+template <typename rows, bool kTotals>
+__device__ inline void count_row(unsigned mapped, int *count)
 {
-    const unsigned row = rows::row();
-    const bool launched = rows::kRows == 1 || row < n_rows;
-    unsigned mapped = launched ? map(row) : 0;
     if constexpr (!kTotals) {
         mapped = __reduce_add_sync(kWholeWarp, mapped);
-        mapped = scan_row<rows::kRowWarps, rows::kWarps>(mapped).total;
+        mapped = scan_row<rows::kWarps>(mapped).total;
     }
-    if (launched && threadIdx.x % rows::kRowThreads == 0) {
-        counts[row] = static_cast<int>(mapped);
+    if (threadIdx.x == 0) {
+        *count = static_cast<int>(mapped);
     }
 }
 #line 54 "req_to_global.cu"
@@ -840,9 +857,9 @@ struct args_t {
 
 constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// Long rows keep their ids in the cache: there room matters less than an early load.
-using many = rows_t<kTopk, kRowThreads, kThreads, kTopk <= 512>;
-using few = rows_t<kTopk, kThreads, kThreads, kTopk <= 512>;
+// Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
+using many = rows_t<kTopk, kManyThreads, kTopk <= 512>;
+using few = rows_t<kTopk, kThreads, kTopk <= 512>;
 
 __device__ inline const int *ids_of(const args_t &args, unsigned row)
 {
@@ -945,7 +962,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.req_id[row];
-    const unsigned thread = threadIdx.x % rows::kRowThreads;
+    const unsigned thread = threadIdx.x;
     const bool in_workspace =
         args.workspace_start == nullptr || request < args.num_requests;
     if (request < 0 || request >= args.table_rows || !in_workspace) {
@@ -953,7 +970,7 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-    for (unsigned column = thread; column < kTopk; column += rows::kRowThreads) {
+    for (unsigned column = thread; column < kTopk; column += rows::kThreads) {
         check_entry(args, {args.report, row, column}, request, ids[column]);
     }
 }
@@ -991,28 +1008,25 @@ __device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
 
 // first: of the thread, if the rows are plain.
 template <typename rows>
-__device__ inline void map_rows(const args_t &args, const ahead_t &ahead, bool plain,
-                                const int_quad_t &first)
+__device__ inline void write_row(const args_t &args, unsigned row, const ahead_t &ahead,
+                                 bool plain, const int_quad_t &first)
 {
-    const auto map = [&](unsigned row) {
-        const auto make_mapper = [&] {
-            return mapper_of(args, ahead.request,
-                             limit_of(args, row, ahead, args.table_rows));
-        };
-        if constexpr (kDcpWorld > 1) {
-            return compact_block_row<rows>(make_mapper, ids_of(args, row),
-                                           indices_of(args, row));
-        } else {
-            return plain ? map_row<rows>(make_mapper, ids_of(args, row),
-                                         indices_of(args, row), first)
-                         : map_apart<rows>(args, row, ahead);
-        }
+    const auto make_mapper = [&] {
+        return mapper_of(args, ahead.request,
+                         limit_of(args, row, ahead, args.table_rows));
     };
-    count_row<rows, (kDcpWorld > 1)>(map, args.num_tokens, args.counts);
+    const int *ids = ids_of(args, row);
+    int *indices = indices_of(args, row);
+    unsigned mapped;
+    if constexpr (kDcpWorld > 1) {
+        mapped = compact_block_row<rows>(make_mapper, ids, indices);
+    } else {
+        mapped = plain ? map_row<rows>(make_mapper, ids, indices, first)
+                       : map_apart<rows>(args, row, ahead);
+    }
+    count_row<rows, (kDcpWorld > 1)>(mapped, args.counts + row);
     if constexpr (kChecked) {
-        if (rows::row() < static_cast<unsigned>(args.num_tokens)) {
-            check_row<rows>(args, rows::row());
-        }
+        check_row<rows>(args, row);
     }
 }
 
@@ -1020,22 +1034,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     kiln_req_to_global(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
-    const unsigned n_rows = args.num_tokens;
-    const bool shared = gridDim.x < n_rows;
-    const unsigned row = shared ? least(many::row(), n_rows - 1) : few::row();
-    const unsigned thread = threadIdx.x % (shared ? kRowThreads : kThreads);
+    const unsigned row = blockIdx.x;
     const bool plain = kDcpWorld == 1 && kTopkStride % kQuad == 0 &&
                        kOutStride % kQuad == 0 &&
                        takes_quads(args.token_indices, args.global_indices) &&
                        args.workspace_start == nullptr;
     int_quad_t first = {};
     if (plain) {
-        first = load_quad<true, few::kOnce>(ids_of(args, row), thread / kWarp, kTopk);
+        first = load_quad<true, few::kOnce>(ids_of(args, row), few::warp(), kTopk);
     }
     const ahead_t ahead = read_ahead(args, &args_t::req_id, row);
-    if (shared) {
-        map_rows<many>(args, ahead, plain, first);
+    // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
+    if (blockDim.x < kThreads) {
+        write_row<many>(args, row, ahead, plain, first);
     } else {
-        map_rows<few>(args, ahead, plain, first);
+        let_next_kernel_start();
+        write_row<few>(args, row, ahead, plain, first);
     }
 }

@@ -69,6 +69,60 @@ static_assert(kDcpStorage == 0 || kDcpStorage == 1, "dcp_storage is 0 or 1");
 static_assert(kThreads % 32 == 0 && 32 % kRowsOfWarp == 0, "rows fill warps");
 static_assert(kDcpWorld == 1 || kRowsOfWarp == 1, "a row that is squeezed has a warp");
 
+#line 1 "common/access.cuh"
+// SPDX-License-Identifier: Apache-2.0
+// Accesses under a condition: loads of arrays that no kernel writes, stores.
+//
+// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
+// the address under the condition too, so that the fetch of the array's argument, from memory that
+// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that no load
+// is moved ahead of wait_for_previous_kernel().
+
+
+#ifdef __CUDA_ARCH__
+__device__ inline int load_if(bool wanted, const int *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.b32 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
+                              int otherwise)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted ld.global.u8 %0, [%1];}"
+                 : "+r"(otherwise)
+                 : "l"(array + index), "r"(static_cast<int>(wanted)));
+    return otherwise;
+}
+
+__device__ inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
+                 "@wanted st.global.b32 [%0], %1;}"
+                 :
+                 : "l"(array + index), "r"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
+}
+#else
+template <typename element_t>
+inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
+{
+    return wanted ? array[index] : otherwise;
+}
+
+inline void store_if(bool wanted, int *array, long long index, int value)
+{
+    if (wanted) {
+        array[index] = value;
+    }
+}
+#endif
+#line 54 "swa_indices.cu"
 #line 1 "common/arch.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Facts of the hardware, by name.
@@ -106,7 +160,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 54 "swa_indices.cu"
+#line 55 "swa_indices.cu"
 #line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what keeps an id of a request from an index, step by step.
@@ -231,44 +285,7 @@ __device__ inline int slot_in_page(int page, unsigned offset)
 // A count given by value or by device address: struct kiln_count, byte for byte.
 
 
-#line 1 "common/load.cuh"
-// SPDX-License-Identifier: Apache-2.0
-// Loads under a condition, of arrays that no kernel writes.
-//
-// One predicated instruction each. Of an `if` the compiler makes more: it may jump, and it forms
-// the address under the condition too, so that the fetch of the array's argument, from memory that
-// is cold when a kernel begins, waits for what is tested. Volatile and coherent, so that none is
-// moved ahead of wait_for_previous_kernel().
 
-
-#ifdef __CUDA_ARCH__
-__device__ inline int load_if(bool wanted, const int *array, long long index,
-                              int otherwise)
-{
-    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
-                 "@wanted ld.global.b32 %0, [%1];}"
-                 : "+r"(otherwise)
-                 : "l"(array + index), "r"(static_cast<int>(wanted)));
-    return otherwise;
-}
-
-__device__ inline int load_if(bool wanted, const unsigned char *array, long long index,
-                              int otherwise)
-{
-    asm volatile("{.reg .pred wanted; setp.ne.b32 wanted, %2, 0;"
-                 "@wanted ld.global.u8 %0, [%1];}"
-                 : "+r"(otherwise)
-                 : "l"(array + index), "r"(static_cast<int>(wanted)));
-    return otherwise;
-}
-#else
-template <typename element_t>
-inline int load_if(bool wanted, const element_t *array, long long index, int otherwise)
-{
-    return wanted ? array[index] : otherwise;
-}
-#endif
-#line 6 "common/count.cuh"
 
 struct count_t {
     const int *address;
@@ -397,7 +414,7 @@ __device__ inline void check_range(const report_at_t &at, long long index)
         report(at.to, kReasonRange, at.row, at.column, index);
     }
 }
-#line 55 "swa_indices.cu"
+#line 56 "swa_indices.cu"
 #line 1 "common/check_length.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: ranges of positions that are cut.
@@ -492,7 +509,7 @@ __device__ inline void check_length(report_t *once, long long row, const range_t
         report(once, kReasonLength, row, -1, length);
     }
 }
-#line 56 "swa_indices.cu"
+#line 57 "swa_indices.cu"
 #line 1 "common/compact.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Squeezing dropped entries out of a row.
@@ -510,7 +527,7 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
     kept += __popc(keeps);
     return place;
 }
-#line 57 "swa_indices.cu"
+#line 58 "swa_indices.cu"
 
 
 #line 1 "common/launch_order.cuh"
@@ -520,22 +537,30 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
 
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// First in every entry, by all threads: nothing of this kernel may touch memory before. The kernel
-// behind may start as soon as all blocks are here, as it waits in turn for the end of this one,
-// and so of all ahead.
+// First in every entry, by all threads: nothing of this kernel may touch memory before.
 __device__ inline void wait_for_previous_kernel()
 {
-    asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
+// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
+// leaves the next kernel no room anyway, is over sooner without.
+__device__ inline void let_next_kernel_start()
+{
+    asm volatile("griddepcontrol.launch_dependents;");
 }
 #else
 // Older GPUs, and the CPU, have no programmatic launches.
 __device__ inline void wait_for_previous_kernel()
 {
 }
-#endif
-#line 60 "swa_indices.cu"
 
+__device__ inline void let_next_kernel_start()
+{
+}
+#endif
+#line 61 "swa_indices.cu"
 #line 1 "common/paged_run.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
@@ -582,29 +607,35 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
 }
 
-// Four neighbours, from a column on that takes a 16-byte access.
+// Four neighbours, from a column on that takes a 16-byte access. What is accessed once (kOnce)
+// may leave the cache first.
+template <bool kOnce = false>
 __device__ inline int_quad_t load_whole_quad(const int *address)
 {
-    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    const int4 *whole_address = reinterpret_cast<const int4 *>(address);
+    const int4 whole = kOnce ? __ldcs(whole_address) : __ldg(whole_address);
     return {whole.x, whole.y, whole.z, whole.w};
 }
 
+template <bool kOnce = false>
 __device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
 {
-    *reinterpret_cast<int4 *>(address) =
-        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    int4 *whole_address = reinterpret_cast<int4 *>(address);
+    const int4 whole = make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    if constexpr (kOnce) {
+        __stcs(whole_address, whole);
+    } else {
+        *whole_address = whole;
+    }
 }
 
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
+// Columns at or past width are not read and come back as -1.
 template <bool kWide, bool kOnce = false>
 __device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
+        return load_whole_quad<kOnce>(row + first);
     }
     int_quad_t quad;
 #pragma unroll
@@ -653,16 +684,17 @@ struct quads_of {
 template <unsigned kWidth, bool kWide>
 __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
     int4 whole = make_int4(-1, -1, -1, -1);
-    if (wanted && column < kWhole) {
+    if (wanted && is_whole) {
         whole = __ldg(reinterpret_cast<const int4 *>(row + column));
     }
     int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            const bool alone = column >= kWhole && column + i < kWidth;
+            const bool alone = !is_whole && column + i < kWidth;
             quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
         }
     }
@@ -673,15 +705,15 @@ __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bo
 template <unsigned kWidth, bool kWide>
 __device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
-    if (column < kWhole) {
-        *reinterpret_cast<int4 *>(row + column) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
+    if (is_whole) {
+        store_whole_quad(row + column, quad);
     }
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            if (column >= kWhole && column + i < kWidth) {
+            if (!is_whole && column + i < kWidth) {
                 row[column + i] = quad.at[i];
             }
         }
@@ -813,21 +845,21 @@ __device__ inline void write_run(int *row, const int *pages, const run_t &run,
 
 
 struct args_t {
-    const int *query_start_loc;
-    const int *seq_lens;
-    const int *token_to_req;
-    const int *block_table;
-    const unsigned char *is_valid_token;
-    const int *replay_start;
-    const int *left_visible;
-    const int *right_visible;
-    int *swa_indices;
-    int *swa_lens;
-    count_t live_tokens;
     int num_rows;
     int token_offset;
+    count_t live_tokens;
+    const int *token_to_req;
+    const unsigned char *is_valid_token;
     int num_requests;
     int table_rows;
+    const int *query_start_loc;
+    const int *seq_lens;
+    const int *block_table;
+    const int *replay_start;
+    int *swa_indices;
+    int *swa_lens;
+    const int *left_visible;
+    const int *right_visible;
     int dcp_rank;
     report_t *report;
 };
@@ -1006,6 +1038,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     kiln_swa_indices(const __grid_constant__ args_t args)
 {
     wait_for_previous_kernel();
+    let_next_kernel_start();
     const bool many = kManyLanes < kWarp && args.num_rows > kFewRows;
     const unsigned block_row = many ? threadIdx.x / kManyLanes : warp_of_thread();
     const unsigned lane = many ? threadIdx.x % kManyLanes : lane_of_thread();

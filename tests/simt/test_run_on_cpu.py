@@ -223,10 +223,10 @@ class RunOnCpu(CliTest):
 
     def test_fault_in_a_template_is_named_with_its_line(self):
         text = inline(TEMPLATES / "combine_topk_swa.cu")[0].decode()
-        right = "if (lane_of_thread() == 0) {"
+        right = "if (thread == 0) {"
         self.assertEqual(text.count(right), 1)
         wrong = self.tmp / "wrong.cu"
-        wrong.write_text(text.replace(right, "if (lane_of_thread() <= 1) {"))
+        wrong.write_text(text.replace(right, "if (thread <= 1) {"))
         cases = [path for path in CASES if "combine" in path.name]
 
         lines = self.errors("run", *cases, "--on", "cpu", "--cache", self.cache, "--template",

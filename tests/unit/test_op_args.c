@@ -492,18 +492,39 @@ static void args_of_any_size_give_a_grid_that_the_driver_takes(void **state)
     }
 }
 
-/* The kernels tell the two apart by the grid: fewer blocks than rows. */
-static void args_of_few_picks_give_each_row_a_block(void **state)
+/* The kernels tell the two apart by their blocks: smaller than the largest. */
+static void args_of_many_picks_give_each_row_a_smaller_block(void **state)
 {
     static const struct kiln_shape shape = {.global_topk = {.topk = 512}};
     const struct ki_op *op = ki_op_get(KILN_OP_GLOBAL_TOPK);
-    struct kiln_global_topk_args args = {.num_tokens = 264};
+    struct kiln_global_topk_args args = {.num_tokens = 1584};
 
-    assert_int_equal(op->grid(&shape, &args, 132).x, 264);
-    args.num_tokens = 265;
-    assert_int_equal(op->grid(&shape, &args, 132).x, 133);
+    assert_int_equal(op->threads(&shape), 128);
+    assert_int_equal(op->grid(&shape, &args, 132).x, 1584);
+    assert_int_equal(op->grid(&shape, &args, 132).threads, 128);
+    args.num_tokens = 1585;
+    assert_int_equal(op->grid(&shape, &args, 132).x, 1585);
+    assert_int_equal(op->grid(&shape, &args, 132).threads, 64);
     args.num_tokens = 1;
     assert_int_equal(op->grid(&shape, &args, 1).x, 1);
+    (void)state;
+}
+
+/* The same; narrow rows have no second way. */
+static void args_of_many_combined_rows_give_each_a_block(void **state)
+{
+    static const struct kiln_shape shape = {
+        .combine_topk_swa = {.topk = 1024, .window = 128, .compress_ratio = 4}};
+    static const struct kiln_shape narrow = {.combine_topk_swa = {.window = 128}};
+    const struct ki_op *op = ki_op_get(KILN_OP_COMBINE_TOPK_SWA);
+    struct kiln_combine_topk_swa_args args = {.num_tokens = 4224};
+
+    assert_int_equal(op->grid(&shape, &args, 132).x, 1056);
+    assert_int_equal(op->grid(&shape, &args, 132).threads, 128);
+    args.num_tokens = 4225;
+    assert_int_equal(op->grid(&shape, &args, 132).x, 4225);
+    assert_int_equal(op->grid(&shape, &args, 132).threads, 96);
+    assert_int_equal(op->grid(&narrow, &args, 132).x, 1057);
     (void)state;
 }
 
@@ -535,7 +556,8 @@ int main(void)
         cmocka_unit_test(args_of_a_window_only_shape_need_no_topk),
         cmocka_unit_test(args_rows_follow_from_numbers_and_counts),
         cmocka_unit_test(args_of_any_size_give_a_grid_that_the_driver_takes),
-        cmocka_unit_test(args_of_few_picks_give_each_row_a_block),
+        cmocka_unit_test(args_of_many_picks_give_each_row_a_smaller_block),
+        cmocka_unit_test(args_of_many_combined_rows_give_each_a_block),
         cmocka_unit_test(args_of_picks_that_a_block_compacts_give_each_row_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

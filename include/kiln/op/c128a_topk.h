@@ -35,19 +35,20 @@ struct kiln_c128a_topk_shape {
     int64_t dcp_interleave;
 };
 
+/* What every thread looks at first stands first: a launch fetches its arguments in lines. */
 struct kiln_c128a_topk_args {
-    const int64_t *positions;    /* [num_tokens] */
-    const int32_t *token_to_req; /* [num_tokens] */
-    const int32_t *block_table;  /* [table_rows, table_width] */
+    int32_t num_tokens;
+    int32_t table_rows;
+    struct kiln_count num_decode_tokens; /* clamped to [0, num_tokens] */
+    struct kiln_count active_width;      /* absent: capacity */
+    const int64_t *positions;            /* [num_tokens] */
+    struct kiln_count live_tokens;       /* absent: all */
+    const int32_t *token_to_req;         /* [num_tokens] */
     const int64_t *slot_mapping; /* [num_tokens] raw mapping, or NULL: all valid */
+    const int32_t *block_table;  /* [table_rows, table_width] */
     int32_t *decode_slots;       /* [num_decode_tokens, capacity] */
     int32_t *decode_lens;        /* [num_decode_tokens] */
     int32_t *prefill_local;      /* [num_tokens - num_decode_tokens, capacity] */
-    struct kiln_count num_decode_tokens; /* clamped to [0, num_tokens] */
-    struct kiln_count active_width;      /* absent: capacity */
-    struct kiln_count live_tokens;       /* absent: all */
-    int32_t num_tokens;
-    int32_t table_rows;
     int32_t dcp_rank;
     struct kiln_report *report; /* device address, for a checked kernel; or NULL */
 };

@@ -24,14 +24,15 @@ struct kiln_gather_lens_shape {
     int64_t window; /* raw tokens of the sliding window, at least 1 */
 };
 
+/* What every thread looks at first stands first: a launch fetches its arguments in lines. */
 struct kiln_gather_lens_args {
+    const int32_t *replay_start; /* [num_requests], or NULL: 0 */
+    int32_t num_requests;
+    struct kiln_count first_request; /* clamped to [0, num_requests]; absent: 0 */
     const int32_t *query_start_loc;  /* [num_requests + 1] */
     const int32_t *seq_lens;         /* [num_requests] */
-    const int32_t *replay_start;     /* [num_requests], or NULL: 0 */
     int32_t *gather_lens;            /* [num_requests - first_request] */
-    struct kiln_count first_request; /* clamped to [0, num_requests]; absent: 0 */
-    int32_t num_requests;
-    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
+    struct kiln_report *report;      /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

@@ -40,24 +40,25 @@ struct kiln_swa_indices_shape {
     int64_t dcp_storage;    /* enum kiln_dcp_storage */
 };
 
+/* What every thread looks at first stands first: a launch fetches its arguments in lines. */
 struct kiln_swa_indices_args {
-    const int32_t *query_start_loc; /* [num_requests + 1], absolute */
-    const int32_t *seq_lens;        /* [num_requests] */
-    const int32_t *token_to_req;    /* [token_offset + num_rows] */
-    const int32_t *block_table;     /* [table_rows, table_width] */
-    const uint8_t *is_valid_token;  /* [token_offset + num_rows], or NULL: all valid */
-    const int32_t *replay_start;    /* [num_requests] no position below it, or NULL */
-    const int32_t *left_visible; /* [token_offset + num_rows], or NULL; both or neither */
-    const int32_t *right_visible;  /* [token_offset + num_rows], or NULL */
-    int32_t *swa_indices;          /* [num_rows, index_width] */
-    int32_t *swa_lens;             /* [num_rows] */
-    struct kiln_count live_tokens; /* tokens at or past it are inert; absent: all live */
     int32_t num_rows;
-    int32_t token_offset; /* the token of row 0 */
+    int32_t token_offset;          /* the token of row 0 */
+    struct kiln_count live_tokens; /* tokens at or past it are inert; absent: all live */
+    const int32_t *token_to_req;   /* [token_offset + num_rows] */
+    const uint8_t *is_valid_token; /* [token_offset + num_rows], or NULL: all valid */
     int32_t num_requests;
     int32_t table_rows;
-    int32_t dcp_rank;           /* [0, dcp_world) */
-    struct kiln_report *report; /* device address, for a checked kernel; or NULL */
+    const int32_t *query_start_loc; /* [num_requests + 1], absolute */
+    const int32_t *seq_lens;        /* [num_requests] */
+    const int32_t *block_table;     /* [table_rows, table_width] */
+    const int32_t *replay_start;    /* [num_requests] no position below it, or NULL */
+    int32_t *swa_indices;           /* [num_rows, index_width] */
+    int32_t *swa_lens;              /* [num_rows] */
+    const int32_t *left_visible; /* [token_offset + num_rows], or NULL; both or neither */
+    const int32_t *right_visible; /* [token_offset + num_rows], or NULL */
+    int32_t dcp_rank;             /* [0, dcp_world) */
+    struct kiln_report *report;   /* device address, for a checked kernel; or NULL */
 };
 
 /** As kiln_launch_global_topk. Threads: any. Capture: allowed. @return as there. */

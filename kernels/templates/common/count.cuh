@@ -2,7 +2,7 @@
 // A count given by value or by device address: struct kiln_count, byte for byte.
 #pragma once
 
-#include "common/load.cuh"
+#include "common/access.cuh"
 
 struct count_t {
     const int *address;

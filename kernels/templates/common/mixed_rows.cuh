@@ -2,9 +2,9 @@
 // The rows of mixed_sparse_indices, whose args_t and constants stand before this.
 #pragma once
 
+#include "common/access.cuh"
 #include "common/count.cuh"
 #include "common/int_math.cuh"
-#include "common/load.cuh"
 #include "common/records.cuh"
 #include "common/window.cuh"
 

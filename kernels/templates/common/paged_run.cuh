@@ -2,9 +2,9 @@
 // Consecutive ids of a request as slots of a paged cache, and slots as a pool names them.
 #pragma once
 
+#include "common/access.cuh"
 #include "common/arch.cuh"
 #include "common/int_math.cuh"
-#include "common/load.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
 #include "common/window.cuh"

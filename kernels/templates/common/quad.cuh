@@ -6,9 +6,9 @@
 // so that the accesses of a warp are dense all the same.
 #pragma once
 
+#include "common/access.cuh"
 #include "common/arch.cuh"
 #include "common/int_math.cuh"
-#include "common/load.cuh"
 
 constexpr unsigned kQuad = 4; // int32 of a 16-byte access, the widest there is
 constexpr unsigned kSlice = kWarp * kQuad;
@@ -34,29 +34,35 @@ __device__ inline unsigned column_of(unsigned slice, unsigned i)
     return slice * kSlice + (kWide ? lane * kQuad + i : i * kWarp + lane);
 }
 
-// Four neighbours, from a column on that takes a 16-byte access.
+// Four neighbours, from a column on that takes a 16-byte access. What is accessed once (kOnce)
+// may leave the cache first.
+template <bool kOnce = false>
 __device__ inline int_quad_t load_whole_quad(const int *address)
 {
-    const int4 whole = __ldg(reinterpret_cast<const int4 *>(address));
+    const int4 *whole_address = reinterpret_cast<const int4 *>(address);
+    const int4 whole = kOnce ? __ldcs(whole_address) : __ldg(whole_address);
     return {whole.x, whole.y, whole.z, whole.w};
 }
 
+template <bool kOnce = false>
 __device__ inline void store_whole_quad(int *address, const int_quad_t &quad)
 {
-    *reinterpret_cast<int4 *>(address) =
-        make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    int4 *whole_address = reinterpret_cast<int4 *>(address);
+    const int4 whole = make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    if constexpr (kOnce) {
+        __stcs(whole_address, whole);
+    } else {
+        *whole_address = whole;
+    }
 }
 
-// Columns at or past width are not read and come back as -1. What is read once (kOnce)
-// may leave the cache first.
+// Columns at or past width are not read and come back as -1.
 template <bool kWide, bool kOnce = false>
 __device__ inline int_quad_t load_quad(const int *row, unsigned slice, unsigned width)
 {
     const unsigned first = column_of<kWide>(slice, 0);
     if (kWide && first / kQuad < width / kQuad) {
-        const int4 *address = reinterpret_cast<const int4 *>(row + first);
-        const int4 whole = kOnce ? __ldcs(address) : __ldg(address);
-        return {whole.x, whole.y, whole.z, whole.w};
+        return load_whole_quad<kOnce>(row + first);
     }
     int_quad_t quad;
 #pragma unroll
@@ -105,16 +111,17 @@ struct quads_of {
 template <unsigned kWidth, bool kWide>
 __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bool wanted)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
     int4 whole = make_int4(-1, -1, -1, -1);
-    if (wanted && column < kWhole) {
+    if (wanted && is_whole) {
         whole = __ldg(reinterpret_cast<const int4 *>(row + column));
     }
     int_quad_t quad = {whole.x, whole.y, whole.z, whole.w};
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            const bool alone = column >= kWhole && column + i < kWidth;
+            const bool alone = !is_whole && column + i < kWidth;
             quad.at[i] = load_if(wanted && alone, row, column + i, quad.at[i]);
         }
     }
@@ -125,15 +132,15 @@ __device__ inline int_quad_t load_neighbours(const int *row, unsigned column, bo
 template <unsigned kWidth, bool kWide>
 __device__ inline void store_neighbours(int *row, unsigned column, const int_quad_t &quad)
 {
-    constexpr unsigned kWhole = kWide ? kWidth / kQuad * kQuad : 0;
-    if (column < kWhole) {
-        *reinterpret_cast<int4 *>(row + column) =
-            make_int4(quad.at[0], quad.at[1], quad.at[2], quad.at[3]);
+    constexpr int kWhole = kWide ? kWidth / kQuad * kQuad : 0;
+    const bool is_whole = static_cast<int>(column) < kWhole;
+    if (is_whole) {
+        store_whole_quad(row + column, quad);
     }
-    if constexpr (kWhole < kWidth) {
+    if constexpr (kWhole < static_cast<int>(kWidth)) {
 #pragma unroll
         for (unsigned i = 0; i < kQuad; i++) {
-            if (column >= kWhole && column + i < kWidth) {
+            if (!is_whole && column + i < kWidth) {
                 row[column + i] = quad.at[i];
             }
         }

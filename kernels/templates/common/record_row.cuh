@@ -5,7 +5,7 @@
 // its look-ups: those of two pieces are under way at once.
 #pragma once
 
-#include "common/load.cuh"
+#include "common/access.cuh"
 #include "common/paging.cuh"
 #include "common/quad.cuh"
 

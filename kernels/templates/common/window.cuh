@@ -2,8 +2,8 @@
 // Sliding windows: the positions that a token sees, where its request is known.
 #pragma once
 
+#include "common/access.cuh"
 #include "common/int_math.cuh"
-#include "common/load.cuh"
 
 // Positions [start, end) of a sequence; none where end <= start.
 struct range_t {
