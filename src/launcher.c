@@ -345,12 +345,15 @@ enum kiln_status kiln_launcher_retain(struct kiln_launcher *launcher,
 /* ---- launch ----------------------------------------------------------------------------- */
 
 KI_COLD
-static enum kiln_status refuse_call(const struct kiln_launcher *launcher, size_t i_launch,
+static enum kiln_status refuse_call(struct kiln_launcher *launcher, size_t i_launch,
                                     const void *args, struct kiln_error *err)
 {
-    if (launcher == NULL || args == NULL) {
-        return ki_fail(err, KILN_E_ARGUMENT, "%s is NULL: expected one",
-                       launcher == NULL ? "launcher" : "args");
+    if (launcher == NULL) {
+        return ki_fail(err, KILN_E_ARGUMENT, "launcher is NULL: expected one");
+    }
+    ki_count_launch(&launcher->astray, KILN_E_ARGUMENT);
+    if (args == NULL) {
+        return ki_fail(err, KILN_E_ARGUMENT, "args is NULL: expected one");
     }
     return ki_fail(err, KILN_E_ARGUMENT, "i_launch = %zu: expected below %zu", i_launch,
                    launcher->layout.n_launches);
@@ -450,6 +453,7 @@ void kiln_launcher_get_stats(const struct kiln_launcher *launcher,
     out->n_pins = launcher->n_pins;
     out->allocated_bytes = launcher->allocated_bytes;
     out->create_ms = launcher->create_ms;
+    out->n_refused = launcher->astray.n_refused;
     for (size_t i = 0; i < launcher->layout.n_launches; i++) {
         out->n_launches += launcher->slots[i].counts.n_launches;
         out->n_refused += launcher->slots[i].counts.n_refused;

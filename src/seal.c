@@ -7,6 +7,7 @@
 
 #include "base/attr.h"
 #include "base/status.h"
+#include "plan/plan.h"
 #include "prepare.h"
 #include "seal.h"
 
@@ -73,8 +74,9 @@ static enum kiln_status check_plan(const struct kiln *kiln, const struct kiln_pl
 {
     if (plan->n_items == 0) {
         return ki_fail(err, KILN_E_ARGUMENT,
-                       "plan has no items: expected one that kiln_plan filled");
+                       "plan has no items: expected one that kiln_plan_make filled");
     }
+    KI_TRY(ki_plan_check_ops(plan, err));
     for (size_t i = 0; i < plan->n_items; i++) {
         const struct kiln_plan_item *item = &plan->items[i];
         struct ki_ident ident;

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "plan/deployment.h"
 #include "plan/json.h"
+#include "plan/plan.h"
 #include "plan/target.h"
 
 enum { MANIFEST_FORMAT = 1 };
@@ -177,6 +178,7 @@ enum kiln_status kiln_manifest_write(const struct kiln_manifest *manifest, char 
                        manifest->n_targets, KILN_MAX_TARGETS);
     }
     KI_TRY(ki_deployment_resolve(&manifest->deployment, &d, err));
+    KI_TRY(ki_plan_check_ops(&manifest->plan, err));
     ki_text_init(&text, NULL);
     json_t *root = json_pack(
         "{s:i, s:o, s:o, s:o, s:o}", "kiln_manifest", MANIFEST_FORMAT, "deployment",

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "plan/deployment.h"
+#include "plan/plan.h"
 #include "plan/profile.h"
 #include "plan/sizes.h"
 
@@ -443,6 +444,18 @@ static enum kiln_status digest(struct kiln_plan *plan, struct kiln_error *err)
     }
     ki_text_finish(&text);
     return status;
+}
+
+enum kiln_status ki_plan_check_ops(const struct kiln_plan *plan, struct kiln_error *err)
+{
+    for (size_t i = 0; i < plan->n_items; i++) {
+        if (kiln_op_info_get(plan->items[i].op) == NULL) {
+            return ki_fail(err, KILN_E_ARGUMENT,
+                           "plan item %zu: op = %d: expected a value of enum kiln_op", i,
+                           (int)plan->items[i].op);
+        }
+    }
+    return KILN_OK;
 }
 
 /* ---- public ---- */

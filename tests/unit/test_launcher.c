@@ -108,6 +108,50 @@ static void launch_passes_the_launchers_outputs(void **state)
     assert_int_equal(passed.num_tokens, 5);
 }
 
+/* Where the driver is told to write: the outputs in the order of the op's args. */
+static void assert_writes_to(const struct fixture *fixture, size_t i_launch,
+                             void *const *addresses)
+{
+    const struct kiln_layout_launch *one = &fixture->layout->launches[i_launch];
+    const struct kiln_op_info *info = kiln_op_info_get(one->op);
+    const unsigned char *params = fixture->fake->driver.launches[0].params;
+    size_t buffer = one->first_buffer;
+
+    for (size_t i = 0; i < info->n_args; i++) {
+        if (info->args[i].kind == KILN_ARG_OUTPUT) {
+            assert_memory_equal(params + info->args[i].offset, &addresses[buffer++],
+                                sizeof(void *));
+        }
+    }
+    assert_int_equal(buffer, one->first_buffer + one->n_buffers);
+}
+
+static void outputs_never_move_field_22(void **state)
+{
+    enum { BUFFERS = 32 };
+    static const int64_t rows[] = {1, 5, 2, 0, 3};
+    struct fixture *fixture = *state;
+    void *addresses[BUFFERS];
+
+    assert_in_range(fixture->layout->n_buffers, 1, BUFFERS);
+    for (size_t i = 0; i < fixture->layout->n_buffers; i++) {
+        addresses[i] = fixture->layout->buffers[i].address;
+    }
+    for (size_t turn = 0; turn < sizeof rows / sizeof rows[0]; turn++) {
+        for (size_t i = 0; i < fixture->layout->n_launches; i++) {
+            fake_driver_forget(&fixture->fake->driver);
+            args_of(fixture, i, rows[turn]);
+            assert_int_equal(launch(fixture, i), KILN_OK);
+            if (rows[turn] > 0) {
+                assert_writes_to(fixture, i, addresses);
+            }
+        }
+    }
+    for (size_t i = 0; i < fixture->layout->n_buffers; i++) {
+        assert_ptr_equal(fixture->layout->buffers[i].address, addresses[i]);
+    }
+}
+
 static void caches_of_one_shape_have_outputs_of_their_own(void **state)
 {
     static const char *const caches[] = {"compressed_slots.4.main",
@@ -272,6 +316,7 @@ static void launch_refuses_what_the_op_refuses(void **state)
 static void launch_refuses_what_is_missing(void **state)
 {
     struct fixture *fixture = *state;
+    struct kiln_launcher_stats stats;
     struct kiln_error err = {0};
 
     args_of(fixture, 0, 5);
@@ -284,6 +329,8 @@ static void launch_refuses_what_is_missing(void **state)
     assert_int_equal(launch(fixture, fixture->layout->n_launches), KILN_E_ARGUMENT);
     assert_non_null(strstr(fixture->fake->err.message, "i_launch = 13"));
     assert_int_equal(fixture->fake->driver.n_calls, 0);
+    kiln_launcher_get_stats(fixture->launcher, &stats);
+    assert_int_equal(stats.n_refused, 2);
 }
 
 /* ---- what is counted ---- */
@@ -331,6 +378,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(each_launch_is_one_driver_call_and_no_allocation_field_70),
         TEST(launch_passes_the_launchers_outputs),
+        TEST(outputs_never_move_field_22),
         TEST(caches_of_one_shape_have_outputs_of_their_own),
         TEST(launch_does_not_change_the_callers_args),
         TEST(launch_passes_counts_in_device_memory_on),

@@ -156,6 +156,23 @@ static void manifest_write_refuses_a_wrong_deployment(void **state)
     assert_int_equal(size, 99);
 }
 
+static void manifest_write_refuses_a_plan_with_no_op(void **state)
+{
+    struct fixture *f = *state;
+    struct kiln_error err = {0};
+    size_t size = 99;
+    const enum kiln_op op = f->manifest.plan.items[1].op;
+
+    f->manifest.plan.items[1].op = (enum kiln_op)99;
+
+    assert_int_equal(
+        kiln_manifest_write(&f->manifest, f->text, sizeof(f->text), &size, &err),
+        KILN_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "plan item 1: op = 99"));
+    assert_int_equal(size, 99);
+    f->manifest.plan.items[1].op = op;
+}
+
 /* ---- spoilt manifests: the first `from` becomes `to` ---- */
 
 struct spoilt {
@@ -279,6 +296,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(manifest_write_says_how_long_the_text_is, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(manifest_write_refuses_a_wrong_deployment, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(manifest_write_refuses_a_plan_with_no_op, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(manifest_read_names_each_fault, setup, teardown),
         cmocka_unit_test_setup_teardown(manifest_read_never_crashes_on_a_prefix, setup,

@@ -323,6 +323,8 @@ static void seal_refuses_what_makes_no_sense(void **state)
     struct fixture *fixture = *state;
     struct fake_kiln *fake = fixture->fake;
     const struct kiln_plan unfilled = {0};
+    struct kiln_plan_item no_op = {.op = (enum kiln_op)99};
+    const struct kiln_plan by_hand = {.items = &no_op, .n_items = 1};
     unsigned char digest[32];
 
     assert_int_equal(kiln_seal(NULL, KILN_SEAL_ERROR, NULL, NULL, &fake->err),
@@ -337,6 +339,9 @@ static void seal_refuses_what_makes_no_sense(void **state)
         kiln_seal(fake->kiln, KILN_SEAL_ERROR, &unfilled, digest, &fake->err),
         KILN_E_ARGUMENT);
     assert_non_null(strstr(fake->err.message, "plan has no items"));
+    assert_int_equal(kiln_seal(fake->kiln, KILN_SEAL_ERROR, &by_hand, digest, &fake->err),
+                     KILN_E_ARGUMENT);
+    assert_non_null(strstr(fake->err.message, "plan item 0: op = 99"));
     assert_int_equal(kiln_seal_get(fake->kiln), KILN_SEAL_OFF);
 }
 
