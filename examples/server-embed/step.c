@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See step.h. What each op takes is said in kiln/op/<name>.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -293,6 +294,10 @@ int step_init(struct step *out, const struct kiln_layout *layout, int64_t n_deco
                 list_calls(out, layout, i);
             }
         }
+    }
+    if (n_prefill > 0 && out->n_calls != n_calls) {
+        (void)fprintf(stderr, "server-embed: the plan has an op that no step launches\n");
+        return -1;
     }
     return 0;
 }

@@ -13,7 +13,8 @@
 static const char help[] =
     "usage: kiln emit OP [field=value ...] [--checked]\n"
     "\n"
-    "Prints the CUDA source of an op at a shape: one text that nvcc -cubin accepts.\n"
+    "Prints the CUDA source of an op at a shape: one text that nvcc -cubin -arch sm_80\n"
+    "or newer accepts.\n"
     "Fields that are left out have their defaults; a name that is none lists the op's.\n"
     "\n"
     "  --checked  the variant that reports what the rules turn away\n";
