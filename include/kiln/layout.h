@@ -57,8 +57,8 @@ struct kiln_layout_launch {
 };
 
 struct kiln_layout {
-    struct kiln_layout_launch
-        *launches; /* in the plan's order; a step's is the server's */
+    /* In the plan's order; in what order a step launches them is the server's. */
+    struct kiln_layout_launch *launches;
     size_t n_launches;
     struct kiln_buffer *buffers; /* by launch, in the order of the op's args struct */
     size_t n_buffers;

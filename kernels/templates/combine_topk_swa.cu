@@ -29,7 +29,7 @@ constexpr int kImageWidth = 0;       // further window columns for image spans
 constexpr int kAlign = 128;          // the row width is a multiple of it
 constexpr int kCombinedStride = 640; // elements between rows of combined_indices
 constexpr int kThreads = 128;        // threads of a block
-constexpr int kManyThreads = 64;     // the same in a launch of many rows, fewer
+constexpr int kManyThreads = 64;     // the same in a launch of many wide rows, fewer
 #endif
 
 static_assert(kTopk >= 0 && kWindow >= 1 && kImageWidth >= 0 && kCompressRatio >= 0 &&
@@ -159,8 +159,8 @@ __device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
     return parts;
 }
 
-using few = rows_t<1, kThreads / kWarp>;
-using many = rows_t<kManyThreads / kWarp, 1>;
+using many = combined_rows_t<kManyThreads / kWarp, 1>;
+using few = combined_rows_t<1, kThreads / kWarp>;
 
 // Picks are asked for as soon as they can be; the rest is worked out while they come. A launch
 // of few rows waits for its loads: there it fetches ids before it knows how many count. With
@@ -192,7 +192,7 @@ __device__ inline void combine_row(const args_t &args, unsigned row, const int *
         done = kWidth / kQuad * kQuad;
     }
     const unsigned thread = threadIdx.x % (rows::kWarps * kWarp);
-#pragma unroll 1 // seldom run: short code is better
+#pragma unroll 1 // rows that take quads have none, or a tail: short code is better
     for (unsigned column = done + thread; column < kWidth;
          column += rows::kWarps * kWarp) {
         const int pick = load_if(column < n_picks, picks, column, -1);
@@ -250,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 {
     wait_for_previous_kernel();
     // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
-    if (blockDim.x < kThreads) {
+    if (kManyThreads > kWarp && blockDim.x < kThreads) {
         combine_rows<many>(args);
     } else {
         let_next_kernel_start();

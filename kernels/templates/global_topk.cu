@@ -12,9 +12,8 @@
 // Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
 //
 // A row has a block, of kThreads threads or, in a launch of many rows, of kManyThreads;
-// common/map_row.cuh has the rest. Ids and pages may be any int32. Shared memory:
-// an int
-// for each warp.
+// common/map_row.cuh has the rest. Ids and pages may be any int32. Shared memory: an int for
+// each warp.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;        // columns of a row
 constexpr int kTopkStride = 512;  // elements between rows of topk_indices
@@ -25,7 +24,7 @@ constexpr int kTableStride = 4096;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
 constexpr int kThreads = 128;     // threads of a row's block
-constexpr int kManyThreads = 64;  // the same in a launch of many rows, fewer
+constexpr int kManyThreads = 64;  // the same in a launch of many rows, no more
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kSlotsStride,
@@ -42,10 +41,10 @@ static_assert(kDcpWorld == 1 || kThreads == kManyThreads, "there is one way to c
 #include "common/arch.cuh"
 #include "common/check.cuh"
 #include "common/count.cuh"
-#include "common/int_math.cuh"
 #include "common/launch_order.cuh"
 #include "common/map_row.cuh"
 #include "common/paging.cuh"
+#include "common/quad.cuh"
 #include "common/report.cuh"
 
 struct args_t {
@@ -64,9 +63,8 @@ struct args_t {
 
 constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
-using many = rows_t<kTopk, kManyThreads, kTopk <= 512>;
-using few = rows_t<kTopk, kThreads, kTopk <= 512>;
+using many = rows_t<kTopk, kManyThreads>;
+using few = rows_t<kTopk, kThreads>;
 
 __device__ inline const int *ids_of(const args_t &args, unsigned row)
 {
@@ -119,14 +117,14 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.token_to_req[row];
-    const unsigned thread = threadIdx.x;
     if (request < 0 || request >= args.table_rows) {
-        report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
+        report(threadIdx.x == 0 ? args.report : nullptr, kReasonRequest, row, -1,
+               request);
         return;
     }
-    const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
+    const int *ids = ids_of(args, row);
     const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    for (unsigned column = thread; column < kTopk; column += rows::kThreads) {
+    for (unsigned column = threadIdx.x; column < kTopk; column += rows::kThreads) {
         const report_at_t at = {args.report, row, column};
         const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
             at, ids[column], args.dcp_rank);
@@ -180,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     }
     const ahead_t ahead = read_ahead(args, &args_t::token_to_req, row);
     // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
-    if (blockDim.x < kThreads) {
+    if (kManyThreads < kThreads && blockDim.x < kThreads) {
         write_row<many>(args, row, ahead, wide, first);
     } else {
         let_next_kernel_start();

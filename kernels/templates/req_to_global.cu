@@ -17,8 +17,7 @@
 // number that an id has among its own, and those entries move to the front.
 //
 // A row has a block, of kThreads threads or, in a launch of many rows, of kManyThreads;
-// common/map_row.cuh has the rest. Shared memory: an int
-// for each warp.
+// common/map_row.cuh has the rest. Shared memory: an int for each warp.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 2048;       // columns of a row
 constexpr int kTopkStride = 2048; // elements between rows of token_indices
@@ -30,7 +29,7 @@ constexpr int kTableStride = 2560;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
 constexpr int kThreads = 512;     // threads of a row's block
-constexpr int kManyThreads = 128; // the same in a launch of many rows, fewer
+constexpr int kManyThreads = 128; // the same in a launch of many rows, no more
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kOutStride,
@@ -52,6 +51,7 @@ static_assert(kDcpWorld == 1 || kThreads == kManyThreads, "there is one way to c
 #include "common/launch_order.cuh"
 #include "common/map_row.cuh"
 #include "common/paging.cuh"
+#include "common/quad.cuh"
 #include "common/report.cuh"
 
 struct args_t {
@@ -73,9 +73,8 @@ struct args_t {
 
 constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
-using many = rows_t<kTopk, kManyThreads, kTopk <= 512>;
-using few = rows_t<kTopk, kThreads, kTopk <= 512>;
+using many = rows_t<kTopk, kManyThreads>;
+using few = rows_t<kTopk, kThreads>;
 
 __device__ inline const int *ids_of(const args_t &args, unsigned row)
 {
@@ -178,21 +177,20 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.req_id[row];
-    const unsigned thread = threadIdx.x;
     const bool in_workspace =
         args.workspace_start == nullptr || request < args.num_requests;
     if (request < 0 || request >= args.table_rows || !in_workspace) {
-        report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
+        report(threadIdx.x == 0 ? args.report : nullptr, kReasonRequest, row, -1,
+               request);
         return;
     }
-    const int *ids = args.token_indices + static_cast<long long>(row) * kTopkStride;
-    for (unsigned column = thread; column < kTopk; column += rows::kThreads) {
+    const int *ids = ids_of(args, row);
+    for (unsigned column = threadIdx.x; column < kTopk; column += rows::kThreads) {
         check_entry(args, {args.report, row, column}, request, ids[column]);
     }
 }
 
-// Rows that do not take quads, and those of a launch with a workspace, out of the way of the
-// others.
+// By the row's own alignment.
 template <typename rows, typename make_mapper_t>
 __device__ inline unsigned map_either(const make_mapper_t &make_mapper, const int *ids,
                                       int *indices)
@@ -204,6 +202,8 @@ __device__ inline unsigned map_either(const make_mapper_t &make_mapper, const in
     return map_any_row<rows>(make_mapper, ids, indices);
 }
 
+// Rows that do not take quads, and those of a launch with a workspace, out of the way of the
+// others.
 template <typename rows>
 __device__ __noinline__ unsigned map_apart(const args_t &args, unsigned row,
                                            ahead_t ahead)
@@ -261,7 +261,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     }
     const ahead_t ahead = read_ahead(args, &args_t::req_id, row);
     // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
-    if (blockDim.x < kThreads) {
+    if (kManyThreads < kThreads && blockDim.x < kThreads) {
         write_row<many>(args, row, ahead, plain, first);
     } else {
         let_next_kernel_start();

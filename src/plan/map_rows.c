@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/map_rows.h"
 
-/* With fewer threads than these, a launch whose threads have one quad of ids each is over
- * sooner than one whose threads have several. */
+/* With no more threads than these, a launch whose threads have one quad of ids each is over
+ * sooner than one whose threads have two. */
 enum { FEW_THREADS_PER_SM = 1536 };
 
-/* A power of two from 32 on, with which a thread has no more than so many columns. */
+/* The least power of two from 32 on with which a thread has no more than so many columns;
+ * `most` at most. */
 static int threads_of(int64_t columns, int64_t columns_of_thread, int most)
 {
     int threads = 32;

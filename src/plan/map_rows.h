@@ -10,10 +10,12 @@
 
 struct ki_map_rows {
     int threads;      /* of a row's block */
-    int many_threads; /* the same in a launch of many rows; as many where blocks compact */
+    int many_threads; /* the same in a launch of many rows; as many where blocks compact,
+                         and where a row has one warp */
 };
 
-/* In a launch of many rows a thread has so many columns, of rows that blocks do not compact. */
+/* In a launch of many rows that blocks do not compact, a thread has so many columns at most, of
+ * rows up to 256 threads' worth. */
 struct ki_map_rows ki_map_rows_of(int64_t columns, int64_t columns_of_thread,
                                   bool compacts);
 

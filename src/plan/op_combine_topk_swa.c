@@ -83,7 +83,8 @@ static int threads(const struct kiln_shape *shape)
     return 128;
 }
 
-/* A warp for each 384 columns, three at most. */
+/* A warp for each 384 columns: three quads a lane. Three at most, which is less than a block of
+ * few rows has. */
 static int many_threads(const struct kiln_shape *shape)
 {
     const struct SHAPE *s = &shape->combine_topk_swa;
@@ -98,7 +99,7 @@ static int constants(const struct kiln_shape *shape, struct ki_constant *out)
     return 1;
 }
 
-/* A warp for each row; where rows are many, a block: memory then sees whole rows. */
+/* A warp for each row; where wide rows are many, a block: memory then sees whole rows. */
 static struct ki_grid grid(const struct kiln_shape *shape, const void *launch_args,
                            int n_sms)
 {

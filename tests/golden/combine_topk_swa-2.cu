@@ -43,7 +43,7 @@ constexpr int kImageWidth = 0;       // further window columns for image spans
 constexpr int kAlign = 128;          // the row width is a multiple of it
 constexpr int kCombinedStride = 640; // elements between rows of combined_indices
 constexpr int kThreads = 128;        // threads of a block
-constexpr int kManyThreads = 64;     // the same in a launch of many rows, fewer
+constexpr int kManyThreads = 64;     // the same in a launch of many wide rows, fewer
 #endif
 
 static_assert(kTopk >= 0 && kWindow >= 1 && kImageWidth >= 0 && kCompressRatio >= 0 &&
@@ -384,8 +384,8 @@ __device__ inline void wait_for_previous_kernel()
 }
 
 // The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
-// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
-// leaves the next kernel no room anyway, is over sooner without.
+// this one, and so of all ahead. Each block sends a message for it: short kernels of thousands of
+// blocks, which leave the next one no room anyway, are over sooner without.
 __device__ inline void let_next_kernel_start()
 {
     asm volatile("griddepcontrol.launch_dependents;");
@@ -503,6 +503,8 @@ struct quads_of {
     static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
     static constexpr unsigned kBatch = least(4u, kTurns);
     static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+    static_assert(1ULL * kRounds * kBatch * kLanes * kQuad <= kTwo31,
+                  "columns are compared as int");
 
     __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
     {
@@ -644,7 +646,7 @@ struct parts_t {
 
 // How rows meet threads: a row has kWarps warps, a block kRows rows.
 template <unsigned kWarps_, unsigned kRows_>
-struct rows_t {
+struct combined_rows_t {
     static constexpr unsigned kWarps = kWarps_;
     static constexpr unsigned kRows = kRows_;
     // Alone in its block, many like it: it is read and written once.
@@ -808,8 +810,8 @@ __device__ inline parts_t parts_of(const inputs_t &in, const token_t &token,
     return parts;
 }
 
-using few = rows_t<1, kThreads / kWarp>;
-using many = rows_t<kManyThreads / kWarp, 1>;
+using many = combined_rows_t<kManyThreads / kWarp, 1>;
+using few = combined_rows_t<1, kThreads / kWarp>;
 
 // Picks are asked for as soon as they can be; the rest is worked out while they come. A launch
 // of few rows waits for its loads: there it fetches ids before it knows how many count. With
@@ -841,7 +843,7 @@ __device__ inline void combine_row(const args_t &args, unsigned row, const int *
         done = kWidth / kQuad * kQuad;
     }
     const unsigned thread = threadIdx.x % (rows::kWarps * kWarp);
-#pragma unroll 1 // seldom run: short code is better
+#pragma unroll 1 // rows that take quads have none, or a tail: short code is better
     for (unsigned column = done + thread; column < kWidth;
          column += rows::kWarps * kWarp) {
         const int pick = load_if(column < n_picks, picks, column, -1);
@@ -899,7 +901,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 {
     wait_for_previous_kernel();
     // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
-    if (blockDim.x < kThreads) {
+    if (kManyThreads > kWarp && blockDim.x < kThreads) {
         combine_rows<many>(args);
     } else {
         let_next_kernel_start();

@@ -405,8 +405,8 @@ __device__ inline void wait_for_previous_kernel()
 }
 
 // The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
-// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
-// leaves the next kernel no room anyway, is over sooner without.
+// this one, and so of all ahead. Each block sends a message for it: short kernels of thousands of
+// blocks, which leave the next one no room anyway, are over sooner without.
 __device__ inline void let_next_kernel_start()
 {
     asm volatile("griddepcontrol.launch_dependents;");

@@ -27,9 +27,8 @@
 // Holes stay where they are; with kDcpWorld > 1 what dcp_rank owns moves to the front.
 //
 // A row has a block, of kThreads threads or, in a launch of many rows, of kManyThreads;
-// common/map_row.cuh has the rest. Ids and pages may be any int32. Shared memory:
-// an int
-// for each warp.
+// common/map_row.cuh has the rest. Ids and pages may be any int32. Shared memory: an int for
+// each warp.
 #ifndef KILN_PRELUDE
 constexpr int kTopk = 512;        // columns of a row
 constexpr int kTopkStride = 512;  // elements between rows of topk_indices
@@ -40,7 +39,7 @@ constexpr int kTableStride = 4096;
 constexpr int kDcpWorld = 1;      // ranks that share the cache
 constexpr int kDcpInterleave = 1; // consecutive ids of one rank
 constexpr int kThreads = 128;     // threads of a row's block
-constexpr int kManyThreads = 64;  // the same in a launch of many rows, fewer
+constexpr int kManyThreads = 64;  // the same in a launch of many rows, no more
 #endif
 
 static_assert(kTopk >= 1 && kTopk <= kTopkStride && kTopk <= kSlotsStride,
@@ -91,7 +90,7 @@ __device__ inline unsigned warp_of_thread()
 {
     return threadIdx.x / kWarp;
 }
-#line 43 "global_topk.cu"
+#line 42 "global_topk.cu"
 #line 1 "common/check.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // The checked build: what keeps an id of a request from an index, step by step.
@@ -398,8 +397,7 @@ __device__ inline void check_range(const report_at_t &at, long long index)
         report(at.to, kReasonRange, at.row, at.column, index);
     }
 }
-#line 44 "global_topk.cu"
-
+#line 43 "global_topk.cu"
 
 #line 1 "common/launch_order.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -415,8 +413,8 @@ __device__ inline void wait_for_previous_kernel()
 }
 
 // The kernel behind may start as soon as all blocks are here, as it waits in turn for the end of
-// this one, and so of all ahead. Each block sends a message for it: a launch of many blocks, which
-// leaves the next kernel no room anyway, is over sooner without.
+// this one, and so of all ahead. Each block sends a message for it: short kernels of thousands of
+// blocks, which leave the next one no room anyway, are over sooner without.
 __device__ inline void let_next_kernel_start()
 {
     asm volatile("griddepcontrol.launch_dependents;");
@@ -431,19 +429,20 @@ __device__ inline void let_next_kernel_start()
 {
 }
 #endif
-#line 47 "global_topk.cu"
+#line 45 "global_topk.cu"
 #line 1 "common/map_row.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Rows of ids, each mapped to an index or -1 by itself, read and written once.
 //
 // A row has a block, and a warp of it takes slices of 128 columns. rows_t says how: columns of a
-// row, threads of its block, and whether ids may leave the cache first. A row's mapper is made
-// by make_mapper() once its ids are under way; mapper.index_of(id) is the index.
+// row and threads of its block. A row's mapper is made by make_mapper() once its ids are under way;
+// mapper.index_of(id) is the index.
 //
-// A launch of few rows is over sooner with one quad a thread; in a launch of many, threads have
-// two under way. Which of the two it is, and whether rows take quads, is known only
-// after a jump, so what needs no answer is read ahead of it: the thread's first ids and what its
-// mapper is made of.
+// A launch of few rows is over sooner with one quad a thread, or two of very long rows; in a
+// launch of many, threads have two under way. Which of the two it is, and whether rows take
+// quads, is known only after a jump, so what needs no answer is read ahead of it: the thread's
+// first ids, the row's request and its validity. The compiler might move those ids ahead of all;
+// build/cubin.c looks.
 
 
 
@@ -465,7 +464,7 @@ __device__ inline unsigned place_kept(bool keep, unsigned &kept)
     kept += __popc(keeps);
     return place;
 }
-#line 17 "common/map_row.cuh"
+#line 18 "common/map_row.cuh"
 
 #line 1 "common/quad.cuh"
 // SPDX-License-Identifier: Apache-2.0
@@ -569,6 +568,8 @@ struct quads_of {
     static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
     static constexpr unsigned kBatch = least(4u, kTurns);
     static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+    static_assert(1ULL * kRounds * kBatch * kLanes * kQuad <= kTwo31,
+                  "columns are compared as int");
 
     __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
     {
@@ -628,7 +629,7 @@ store_batch(int *row, unsigned round, unsigned lane,
         store_neighbours<kWidth, kWide>(row, quads::column_of(round, i, lane), batch[i]);
     }
 }
-#line 19 "common/map_row.cuh"
+#line 20 "common/map_row.cuh"
 #line 1 "common/row_scan.cuh"
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the warps of a block that has one row.
@@ -664,13 +665,14 @@ __device__ inline row_scan_t scan_row(unsigned count)
         return scan;
     }
 }
-#line 20 "common/map_row.cuh"
+#line 21 "common/map_row.cuh"
 
-template <unsigned kColumns_, unsigned kThreads_, bool kOnce_>
+template <unsigned kColumns_, unsigned kThreads_>
 struct rows_t {
     static constexpr unsigned kColumns = kColumns_;
     static constexpr unsigned kThreads = kThreads_;
-    static constexpr bool kOnce = kOnce_;
+    // Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
+    static constexpr bool kOnce = kColumns <= 512;
     static constexpr unsigned kWarps = kThreads / kWarp;
     static constexpr unsigned kSlices = div_up<unsigned>(kColumns, kSlice);
     // The row in rounds of kBatch slices for each warp.
@@ -762,7 +764,7 @@ __device__ inline unsigned map_any_row(const make_mapper_t &make_mapper, const i
     unsigned mapped = 0;
     for (unsigned slice = rows::warp(); slice < rows::kSlices; slice += rows::kWarps) {
         const int_quad_t quad =
-            map_quad(mapper, load_quad<false, rows::kOnce>(ids, slice, rows::kColumns));
+            map_quad(mapper, load_quad<false>(ids, slice, rows::kColumns));
         store_quad<false>(indices, slice, rows::kColumns, quad);
         mapped += count_mapped(quad);
     }
@@ -781,7 +783,7 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
         int_quad_t quads[rows::kBatch];
 #pragma unroll // the batch lives in registers
         for (unsigned i = 0; i < rows::kBatch; i++) {
-            quads[i] = load_quad<false, rows::kOnce>(ids, slice + i, rows::kColumns);
+            quads[i] = load_quad<false>(ids, slice + i, rows::kColumns);
         }
         const auto mapper = make_mapper();
 #pragma unroll
@@ -827,7 +829,8 @@ __device__ inline void count_row(unsigned mapped, int *count)
         *count = static_cast<int>(mapped);
     }
 }
-#line 48 "global_topk.cu"
+#line 46 "global_topk.cu"
+
 
 
 
@@ -847,9 +850,8 @@ struct args_t {
 
 constexpr int kSmBlocks = kBlocksOfSm<kThreads>;
 
-// Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
-using many = rows_t<kTopk, kManyThreads, kTopk <= 512>;
-using few = rows_t<kTopk, kThreads, kTopk <= 512>;
+using many = rows_t<kTopk, kManyThreads>;
+using few = rows_t<kTopk, kThreads>;
 
 __device__ inline const int *ids_of(const args_t &args, unsigned row)
 {
@@ -902,14 +904,14 @@ __device__ inline void check_row(const args_t &args, unsigned row)
         return;
     }
     const int request = args.token_to_req[row];
-    const unsigned thread = threadIdx.x;
     if (request < 0 || request >= args.table_rows) {
-        report(thread == 0 ? args.report : nullptr, kReasonRequest, row, -1, request);
+        report(threadIdx.x == 0 ? args.report : nullptr, kReasonRequest, row, -1,
+               request);
         return;
     }
-    const int *ids = args.topk_indices + static_cast<long long>(row) * kTopkStride;
+    const int *ids = ids_of(args, row);
     const int *pages = args.block_table + static_cast<long long>(request) * kTableStride;
-    for (unsigned column = thread; column < kTopk; column += rows::kThreads) {
+    for (unsigned column = threadIdx.x; column < kTopk; column += rows::kThreads) {
         const report_at_t at = {args.report, row, column};
         const int local = check_id<kDcpWorld, kDcpInterleave, kBlockSize, kTableWidth>(
             at, ids[column], args.dcp_rank);
@@ -963,7 +965,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kSmBlocks)
     }
     const ahead_t ahead = read_ahead(args, &args_t::token_to_req, row);
     // Compared like this, the compiler lays out the second branch first: few rows meet no jump.
-    if (blockDim.x < kThreads) {
+    if (kManyThreads < kThreads && blockDim.x < kThreads) {
         write_row<many>(args, row, ahead, wide, first);
     } else {
         let_next_kernel_start();

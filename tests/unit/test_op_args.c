@@ -528,13 +528,14 @@ static void args_of_many_combined_rows_give_each_a_block(void **state)
     (void)state;
 }
 
-static void args_of_picks_that_a_block_compacts_give_each_row_a_block(void **state)
+static void args_of_picks_that_a_block_compacts_keep_their_block_when_many(void **state)
 {
     static const struct kiln_shape shape = {.global_topk = {.topk = 512, .dcp_world = 2}};
     const struct ki_op *op = ki_op_get(KILN_OP_GLOBAL_TOPK);
     const struct kiln_global_topk_args args = {.num_tokens = 100000};
 
     assert_int_equal(op->grid(&shape, &args, 132).x, 100000);
+    assert_int_equal(op->grid(&shape, &args, 132).threads, op->threads(&shape));
     (void)state;
 }
 
@@ -558,7 +559,7 @@ int main(void)
         cmocka_unit_test(args_of_any_size_give_a_grid_that_the_driver_takes),
         cmocka_unit_test(args_of_many_picks_give_each_row_a_smaller_block),
         cmocka_unit_test(args_of_many_combined_rows_give_each_a_block),
-        cmocka_unit_test(args_of_picks_that_a_block_compacts_give_each_row_a_block),
+        cmocka_unit_test(args_of_picks_that_a_block_compacts_keep_their_block_when_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

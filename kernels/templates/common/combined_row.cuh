@@ -20,7 +20,7 @@ struct parts_t {
 
 // How rows meet threads: a row has kWarps warps, a block kRows rows.
 template <unsigned kWarps_, unsigned kRows_>
-struct rows_t {
+struct combined_rows_t {
     static constexpr unsigned kWarps = kWarps_;
     static constexpr unsigned kRows = kRows_;
     // Alone in its block, many like it: it is read and written once.

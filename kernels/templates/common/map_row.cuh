@@ -2,13 +2,14 @@
 // Rows of ids, each mapped to an index or -1 by itself, read and written once.
 //
 // A row has a block, and a warp of it takes slices of 128 columns. rows_t says how: columns of a
-// row, threads of its block, and whether ids may leave the cache first. A row's mapper is made
-// by make_mapper() once its ids are under way; mapper.index_of(id) is the index.
+// row and threads of its block. A row's mapper is made by make_mapper() once its ids are under way;
+// mapper.index_of(id) is the index.
 //
-// A launch of few rows is over sooner with one quad a thread; in a launch of many, threads have
-// two under way. Which of the two it is, and whether rows take quads, is known only
-// after a jump, so what needs no answer is read ahead of it: the thread's first ids and what its
-// mapper is made of.
+// A launch of few rows is over sooner with one quad a thread, or two of very long rows; in a
+// launch of many, threads have two under way. Which of the two it is, and whether rows take
+// quads, is known only after a jump, so what needs no answer is read ahead of it: the thread's
+// first ids, the row's request and its validity. The compiler might move those ids ahead of all;
+// build/cubin.c looks.
 #pragma once
 
 #include "common/access.cuh"
@@ -18,11 +19,12 @@
 #include "common/quad.cuh"
 #include "common/row_scan.cuh"
 
-template <unsigned kColumns_, unsigned kThreads_, bool kOnce_>
+template <unsigned kColumns_, unsigned kThreads_>
 struct rows_t {
     static constexpr unsigned kColumns = kColumns_;
     static constexpr unsigned kThreads = kThreads_;
-    static constexpr bool kOnce = kOnce_;
+    // Large launches of short rows gain when ids leave the cache before indices; longer rows lose.
+    static constexpr bool kOnce = kColumns <= 512;
     static constexpr unsigned kWarps = kThreads / kWarp;
     static constexpr unsigned kSlices = div_up<unsigned>(kColumns, kSlice);
     // The row in rounds of kBatch slices for each warp.
@@ -114,7 +116,7 @@ __device__ inline unsigned map_any_row(const make_mapper_t &make_mapper, const i
     unsigned mapped = 0;
     for (unsigned slice = rows::warp(); slice < rows::kSlices; slice += rows::kWarps) {
         const int_quad_t quad =
-            map_quad(mapper, load_quad<false, rows::kOnce>(ids, slice, rows::kColumns));
+            map_quad(mapper, load_quad<false>(ids, slice, rows::kColumns));
         store_quad<false>(indices, slice, rows::kColumns, quad);
         mapped += count_mapped(quad);
     }
@@ -133,7 +135,7 @@ __device__ inline unsigned compact_block_row(const make_mapper_t &make_mapper,
         int_quad_t quads[rows::kBatch];
 #pragma unroll // the batch lives in registers
         for (unsigned i = 0; i < rows::kBatch; i++) {
-            quads[i] = load_quad<false, rows::kOnce>(ids, slice + i, rows::kColumns);
+            quads[i] = load_quad<false>(ids, slice + i, rows::kColumns);
         }
         const auto mapper = make_mapper();
 #pragma unroll

@@ -99,6 +99,8 @@ struct quads_of {
     static constexpr unsigned kTurns = greatest(1u, div_up(kWidth, kLanes *kQuad));
     static constexpr unsigned kBatch = least(4u, kTurns);
     static constexpr unsigned kRounds = div_up(kTurns, kBatch);
+    static_assert(1ULL * kRounds * kBatch * kLanes * kQuad <= kTwo31,
+                  "columns are compared as int");
 
     __device__ static unsigned column_of(unsigned round, unsigned i, unsigned lane)
     {
