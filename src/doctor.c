@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at everything that kiln depends on and says what it found and what to do. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
 #include "base/status.h"
 #include "prepare.h"
+
+enum { CACHE_TEXT = KI_PATH_BYTES + KILN_MESSAGE_BYTES + 128 };
 
 struct hand {
     kiln_finding_fn fn;
@@ -146,34 +149,128 @@ static void count_item(void *user, const struct ki_store_item *item)
     counts[item->fault == NULL ? 0 : 1]++;
 }
 
-static void look_at_folder(struct kiln *kiln, const char *dir, bool writable,
-                           const struct hand *hand)
+/* `why` is NULL where it could be made. */
+static void tell_missing(const struct hand *hand, const char *dir,
+                         const struct kiln_error *why)
 {
-    int64_t counts[2] = {0, 0};
-    struct kiln_error why;
-    char text[KI_PATH_BYTES + 128];
-    const char *kind = writable ? "writable" : "read-only";
+    char text[CACHE_TEXT];
 
-    if (ki_store_visit(dir, kiln->allow_group_writable, &kiln->mem, count_item, counts,
-                       &why) != KILN_OK) {
-        tell(hand, "cache", KILN_FINDING_FAULT,
-             "the folder must exist, belong to you or root, and be writable for no one "
-             "else",
-             why.message);
+    if (why == NULL) {
+        snprintf(text, sizeof text,
+                 "folder %s: is not there; the first server or `kiln warm` that uses it "
+                 "makes it",
+                 dir);
+        tell(hand, "cache", KILN_FINDING_NOTE,
+             "look whether the path is right; if other users are to read it, make it "
+             "with `install -d -m 755` before warming",
+             text);
         return;
     }
-    snprintf(text, sizeof text, "%s folder %s: %lld kernels", kind, dir,
-             (long long)counts[0]);
-    tell(hand, "cache", KILN_FINDING_OK, NULL, text);
-    if (counts[1] > 0) {
+    snprintf(text, sizeof text,
+             "folder %s: is not there and cannot be made, every start compiles anew: %s",
+             dir, why->message);
+    tell(hand, "cache", KILN_FINDING_FAULT,
+         "make it, or set KILN_CACHE_DIR to an absolute path that you own", text);
+}
+
+/* `why` is NULL where it can be written to. One that cannot still serves what is in it. */
+static void tell_kernels(const struct hand *hand, const char *dir, int64_t n_kernels,
+                         const struct kiln_error *why)
+{
+    char text[CACHE_TEXT];
+
+    if (why == NULL) {
+        snprintf(text, sizeof text, "writable folder %s: %lld kernels", dir,
+                 (long long)n_kernels);
+        tell(hand, "cache", KILN_FINDING_OK, NULL, text);
+        return;
+    }
+    snprintf(text, sizeof text,
+             "folder %s: %lld kernels; cannot be written to: what it lacks is compiled "
+             "anew at every start (%s)",
+             dir, (long long)n_kernels, why->message);
+    tell(hand, "cache", KILN_FINDING_NOTE,
+         "nothing to do where `kiln check --plan` finds it complete; else let its owner "
+         "warm it",
+         text);
+}
+
+/* Memory that ran out is no fault of the folder. */
+static enum kiln_status tell_unusable(const struct hand *hand,
+                                      const struct kiln_error *why,
+                                      struct kiln_error *err)
+{
+    if (why->status == KILN_E_MEMORY) {
+        return ki_fail_memory(err, "what lies in a cache folder");
+    }
+    tell(hand, "cache", KILN_FINDING_FAULT,
+         "the folder must exist, belong to you or root, and be writable for no one else",
+         why->message);
+    return KILN_OK;
+}
+
+static void tell_bad(const struct hand *hand, const char *dir, int64_t n_bad)
+{
+    char text[CACHE_TEXT];
+
+    if (n_bad > 0) {
         snprintf(text, sizeof text, "%s: %lld entries do not verify", dir,
-                 (long long)counts[1]);
+                 (long long)n_bad);
         tell(hand, "cache", KILN_FINDING_FAULT,
              "`kiln check` names them; a server rebuilds them, `kiln warm` too", text);
     }
 }
 
-static void look_at_cache(struct kiln *kiln, const struct hand *hand)
+static enum kiln_status look_at_read_only(struct kiln *kiln, const char *dir,
+                                          const struct hand *hand, struct kiln_error *err)
+{
+    int64_t counts[2] = {0, 0};
+    struct kiln_error why;
+    char text[CACHE_TEXT];
+    enum kiln_status status = ki_store_visit(dir, kiln->allow_group_writable, &kiln->mem,
+                                             count_item, counts, &why);
+
+    if (status != KILN_OK) {
+        return tell_unusable(hand, &why, err);
+    }
+    snprintf(text, sizeof text, "read-only folder %s: %lld kernels", dir,
+             (long long)counts[0]);
+    tell(hand, "cache", KILN_FINDING_OK, NULL, text);
+    tell_bad(hand, dir, counts[1]);
+    return KILN_OK;
+}
+
+static enum kiln_status look_at_writable(struct kiln *kiln, const char *dir,
+                                         const struct hand *hand, struct kiln_error *err)
+{
+    int64_t counts[2] = {0, 0};
+    struct kiln_error why;
+    struct kiln_error why_not;
+    const struct kiln_error *reason = NULL;
+    enum kiln_status status = ki_store_visit(dir, kiln->allow_group_writable, &kiln->mem,
+                                             count_item, counts, &why);
+
+    if (status != KILN_OK && why.native_code != ENOENT) {
+        return tell_unusable(hand, &why, err);
+    }
+    if (ki_store_writable(dir, kiln->allow_group_writable, &kiln->mem, &why_not) !=
+        KILN_OK) {
+        reason = &why_not;
+    }
+    if (reason != NULL && reason->status == KILN_E_MEMORY) {
+        return tell_unusable(hand, reason, err);
+    }
+    if (status != KILN_OK) {
+        tell_missing(hand, dir, reason);
+        return KILN_OK;
+    }
+    tell_kernels(hand, dir, counts[0], reason);
+    tell_bad(hand, dir, counts[1]);
+    return KILN_OK;
+}
+
+static enum kiln_status look_at_cache(struct kiln *kiln, const struct hand *hand,
+                                      struct kiln_error *err)
 {
     const struct ki_paths *paths = &kiln->paths;
 
@@ -189,11 +286,12 @@ static void look_at_cache(struct kiln *kiln, const struct hand *hand)
         tell(hand, "cache", KILN_FINDING_FAULT,
              "set KILN_CACHE_DIR to an absolute path that you own", text);
     } else {
-        look_at_folder(kiln, paths->cache_dir, true, hand);
+        KI_TRY(look_at_writable(kiln, paths->cache_dir, hand, err));
     }
     for (size_t i = 0; i < paths->n_read_only_dirs; i++) {
-        look_at_folder(kiln, paths->read_only_dirs[i], false, hand);
+        KI_TRY(look_at_read_only(kiln, paths->read_only_dirs[i], hand, err));
     }
+    return KILN_OK;
 }
 
 enum kiln_status kiln_doctor(struct kiln *kiln, kiln_finding_fn fn, void *user,
@@ -208,6 +306,5 @@ enum kiln_status kiln_doctor(struct kiln *kiln, kiln_finding_fn fn, void *user,
     KI_TRY(ki_refuse_fork(kiln, err));
     KI_TRY(look_at_nvrtc(kiln, &hand, err));
     look_at_driver(&hand);
-    look_at_cache(kiln, &hand);
-    return KILN_OK;
+    return look_at_cache(kiln, &hand, err);
 }

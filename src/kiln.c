@@ -27,14 +27,19 @@ static enum kiln_status open_store(struct kiln *kiln, const struct kiln_options 
 {
     struct ki_store_options store = {
         .writable = kiln->paths.cache_dir,
+        .no_write = options->no_write,
         .read_only = (const char *const *)kiln->paths.read_only_dirs,
         .n_read_only = kiln->paths.n_read_only_dirs,
         .allow_group_writable = options->allow_group_writable,
         .exact_compiler = options->exact_compiler,
-        .no_writable_reason = no_cache_reason[0] != '\0'
-                                  ? no_cache_reason
-                                  : "the kiln was created without one",
+        .no_writable_reason = "the kiln was created without one",
     };
+
+    if (no_cache_reason[0] != '\0') {
+        store.no_writable_reason = no_cache_reason;
+    } else if (options->no_write) {
+        store.no_writable_reason = "no_write was set";
+    }
 
     return ki_store_open(&kiln->store, &store, &kiln->mem, &kiln->log, err);
 }

@@ -74,6 +74,7 @@ struct kiln_options {
     const char *const *nvrtc_dirs; /* absolute, searched before the usual folders */
     size_t n_nvrtc_dirs;
     bool no_disk;              /* no disk layer at all */
+    bool no_write;             /* cache_dir is only read: nothing is made or put there */
     bool allow_group_writable; /* trust cache folders that a group may write to */
     bool exact_compiler;       /* an entry that another NVRTC version made is a miss */
     bool checked; /* every kernel in its checked variant, another key; see report.h */
@@ -344,7 +345,8 @@ struct kiln_finding {
 typedef void (*kiln_finding_fn)(void *user, const struct kiln_finding *finding);
 
 /**
- * Look at NVRTC, the driver, the GPUs and the cache folders, and hand out what was found.
+ * Look at NVRTC, the driver, the GPUs and the cache folders, and hand out what was found. Makes
+ * nothing; a missing folder is seen as missing where the kiln was created with `no_write`.
  *
  * Threads: any
  * Capture: not on a capturing thread

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/status.h"
 
-enum { OWNER_ONLY = 0700, FIRST_NAMES = 32 };
+enum { OWNER_ONLY = 0700, FIRST_NAMES = 32, SHOWN_PATH = 512 };
 
 /* ---- system calls, each 0 or an errno value --------------------------------------- */
 
@@ -159,6 +159,16 @@ int ki_file_touch(const struct ki_files *files, int dir, const char *name)
     return utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
+int ki_file_writable(const struct ki_files *files, int parent, const char *path)
+{
+    int fault = ask(files, KI_FILE_ACCESS, NULL);
+
+    if (fault != 0) {
+        return fault;
+    }
+    return faccessat(parent, path, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
 static void fill_id(const struct stat *st, struct ki_file_id *out)
 {
     *out = (struct ki_file_id){
@@ -189,29 +199,43 @@ int ki_file_stat(const struct ki_files *files, int dir, const char *name,
 
 /* ---- folders ---------------------------------------------------------------------- */
 
+/* A path as messages show it: whole, though it was opened by its last name, and cut where it
+ * is very long. */
+static void show_path(const char *path, struct ki_dir_rules rules, char out[SHOWN_PATH])
+{
+    if (rules.parent >= 0 && rules.parent_path != NULL) {
+        snprintf(out, SHOWN_PATH, "%.400s/%.100s", rules.parent_path, path);
+    } else {
+        snprintf(out, SHOWN_PATH, "%.400s", path);
+    }
+}
+
 static enum kiln_status check_trust(const struct stat *st, const char *path,
                                     struct ki_dir_rules rules, struct kiln_error *err)
 {
     unsigned mode = (unsigned)st->st_mode & 07777U;
     bool any_owner = rules.parent >= 0 && rules.allow_group_writable;
+    char shown[SHOWN_PATH];
 
     if (!any_owner && st->st_uid != 0 && st->st_uid != geteuid()) {
+        show_path(path, rules, shown);
         return ki_fail(err, KILN_E_STORE,
-                       "folder \"%.400s\" belongs to user %lu: expected %lu or root",
-                       path, (unsigned long)st->st_uid, (unsigned long)geteuid());
+                       "folder \"%s\" belongs to user %lu: expected %lu or root", shown,
+                       (unsigned long)st->st_uid, (unsigned long)geteuid());
     }
     if ((mode & S_IWOTH) != 0) {
+        show_path(path, rules, shown);
         return ki_fail(err, KILN_E_STORE,
-                       "folder \"%.400s\" has mode %04o: expected one that not everybody "
+                       "folder \"%s\" has mode %04o: expected one that not everybody "
                        "can write to",
-                       path, mode);
+                       shown, mode);
     }
     if ((mode & S_IWGRP) != 0 && !rules.allow_group_writable) {
-        return ki_fail(
-            err, KILN_E_STORE,
-            "folder \"%.400s\" has mode %04o: expected one that its group cannot "
-            "write to, unless that is allowed",
-            path, mode);
+        show_path(path, rules, shown);
+        return ki_fail(err, KILN_E_STORE,
+                       "folder \"%s\" has mode %04o: expected one that its group cannot "
+                       "write to, unless that is allowed",
+                       shown, mode);
     }
     return KILN_OK;
 }
@@ -239,6 +263,7 @@ enum kiln_status ki_file_open_dir(const struct ki_files *files, const char *path
                                   struct ki_dir_rules rules, int *out_fd,
                                   struct kiln_error *err)
 {
+    char shown[SHOWN_PATH];
     enum kiln_status status;
     struct stat st;
     int fd = -1;
@@ -250,15 +275,17 @@ enum kiln_status ki_file_open_dir(const struct ki_files *files, const char *path
     }
     fault = open_folder(files, rules.parent < 0 ? AT_FDCWD : rules.parent, path, &fd);
     if (fault != 0) {
+        show_path(path, rules, shown);
         return ki_fail_os(
-            err, KILN_E_STORE, fault, "folder \"%.400s\" cannot be opened%s", path,
+            err, KILN_E_STORE, fault, "folder \"%s\" cannot be opened%s", shown,
             fault == ELOOP || fault == ENOTDIR ? " (expected a folder, not a link to one)"
                                                : "");
     }
     fault = sys_fstat(files, fd, &st);
     if (fault != 0) {
-        status = ki_fail_os(err, KILN_E_STORE, fault,
-                            "folder \"%.400s\" cannot be examined", path);
+        show_path(path, rules, shown);
+        status = ki_fail_os(err, KILN_E_STORE, fault, "folder \"%s\" cannot be examined",
+                            shown);
         goto out;
     }
     status = check_trust(&st, path, rules, err);

@@ -29,6 +29,7 @@ enum ki_file_call {
     KI_FILE_CHMOD,
     KI_FILE_TOUCH,
     KI_FILE_LIST,
+    KI_FILE_ACCESS,
 };
 
 /*
@@ -63,13 +64,17 @@ struct ki_file_id {
  * with native_code ENOENT when there is no such folder.
  */
 struct ki_dir_rules {
-    int parent; /* -1: path is absolute */
+    int parent;              /* -1: path is absolute */
+    const char *parent_path; /* for messages; not with parent -1 */
     bool allow_group_writable;
 };
 enum kiln_status ki_file_open_dir(const struct ki_files *files, const char *path,
                                   struct ki_dir_rules rules, int *out_fd,
                                   struct kiln_error *err);
 void ki_file_close_dir(const struct ki_files *files, int fd); /* -1 is fine */
+
+/* Can the caller put files into this folder? Path as in openat; makes nothing. */
+int ki_file_writable(const struct ki_files *files, int parent, const char *path);
 
 /* Creates an absolute path's missing folders, for their owner alone (0700). */
 int ki_file_make_dirs(const struct ki_files *files, const char *path);

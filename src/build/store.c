@@ -46,13 +46,17 @@ static void note_fault(struct ki_store *store, enum fault_kind kind, const char 
 /* ---- opening ---------------------------------------------------------------------- */
 
 /* A folder that cannot be used is left out; only memory can fail. */
-static enum kiln_status add_layer(struct ki_store *store, const struct ki_files *files,
-                                  const struct ki_store_layer_options *options,
-                                  struct kiln_error *err)
+static enum kiln_status add_read_only(struct ki_store *store,
+                                      const struct ki_store_options *options,
+                                      const char *path, struct kiln_error *err)
 {
+    struct ki_store_layer_options layer = {
+        .path = path,
+        .allow_group_writable = options->allow_group_writable,
+    };
     struct kiln_error local = {0};
-    enum kiln_status status = ki_store_layer_open(&store->layers[store->n_layers], files,
-                                                  options, store->mem, &local);
+    enum kiln_status status = ki_store_layer_open(
+        &store->layers[store->n_layers], options->files, &layer, store->mem, &local);
 
     if (status == KILN_E_MEMORY) {
         return ki_fail_memory(err, "a cache folder");
@@ -112,6 +116,7 @@ enum kiln_status ki_store_open(struct ki_store *store,
                                const struct ki_mem *mem, const struct ki_log *log,
                                struct kiln_error *err)
 {
+    bool writes = options->writable != NULL && !options->no_write;
     enum kiln_status status = KILN_OK;
 
     memset(store, 0, sizeof *store);
@@ -124,20 +129,17 @@ enum kiln_status ki_store_open(struct ki_store *store,
     if (store->layers == NULL) {
         return ki_fail_memory(err, "the cache folders");
     }
-    if (options->writable == NULL && options->no_writable_reason != NULL) {
+    if (!writes && options->no_writable_reason != NULL) {
         snprintf(store->no_writable_reason, sizeof store->no_writable_reason, "%s",
                  options->no_writable_reason);
     }
-    if (options->writable != NULL) {
+    if (writes) {
         status = add_writable(store, options, err);
+    } else if (options->writable != NULL) {
+        status = add_read_only(store, options, options->writable, err);
     }
     for (size_t i = 0; i < options->n_read_only && status == KILN_OK; i++) {
-        struct ki_store_layer_options layer = {
-            .path = options->read_only[i],
-            .allow_group_writable = options->allow_group_writable,
-        };
-
-        status = add_layer(store, options->files, &layer, err);
+        status = add_read_only(store, options, options->read_only[i], err);
     }
     if (status != KILN_OK) {
         ki_store_close(store);
@@ -169,6 +171,15 @@ static void remove_entry(struct ki_store *store, const struct ki_store_name *nam
     }
 }
 
+/* A layer's reader does not say which entry it was. */
+static void name_entry(const struct ki_store_layer *layer,
+                       const struct ki_store_name *name, const struct kiln_error *err,
+                       struct kiln_error *out)
+{
+    (void)ki_fail(out, KILN_E_STORE, "\"%.400s/%s/%s\": %.400s", layer->path, name->sub,
+                  name->file, err->message);
+}
+
 static void note_bad(struct ki_store *store, size_t i_layer,
                      const struct ki_store_name *name, const struct ki_store_found *found,
                      const struct kiln_error *err)
@@ -176,8 +187,7 @@ static void note_bad(struct ki_store *store, size_t i_layer,
     struct kiln_error named = {0};
 
     count(&store->n_bad);
-    (void)ki_fail(&named, KILN_E_STORE, "\"%s/%s\" in \"%.300s\": %.400s", name->sub,
-                  name->file, store->layers[i_layer].path, err->message);
+    name_entry(&store->layers[i_layer], name, err, &named);
     warn_once(store, FAULT_BAD, "bad cache entry is not used", &named);
     if (i_layer == 0 && store->has_writable) {
         remove_entry(store, name, &found->id);
@@ -241,7 +251,10 @@ static bool get_from(struct ki_store *store, size_t i_layer, const struct ki_key
         note_bad(store, i_layer, &name, &found, &err);
     }
     if (result == KI_STORE_READ_FAULT) {
-        note_fault(store, FAULT_READ, "cache folder cannot be read", &err);
+        struct kiln_error named = {0};
+
+        name_entry(layer, &name, &err, &named);
+        note_fault(store, FAULT_READ, "cache folder cannot be read", &named);
     }
     if (result != KI_STORE_READ_OK || compiler_differs(store, &found.entry.cubin)) {
         ki_blob_finish(&found.bytes, store->mem);

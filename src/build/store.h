@@ -22,7 +22,8 @@ struct ki_store_options {
     const char *const *read_only; /* absolute paths */
     size_t n_read_only;
     bool allow_group_writable;
-    const char *no_writable_reason; /* where `writable` is NULL: why */
+    bool no_write;                  /* `writable` is only read all the same */
+    const char *no_writable_reason; /* where nothing is written: why */
     bool exact_compiler; /* an entry of another NVRTC than the one below is a miss */
     int nvrtc_major,
         nvrtc_minor; /* with exact_compiler; 0: unknown, nothing is exact then */
@@ -78,6 +79,11 @@ typedef void (*ki_store_item_fn)(void *user, const struct ki_store_item *item);
 enum kiln_status ki_store_visit(const char *root, bool allow_group_writable,
                                 const struct ki_mem *mem, ki_store_item_fn fn, void *user,
                                 struct kiln_error *err);
+
+/* KILN_OK: this process could write entries there, making what is missing. KILN_E_STORE: it
+ * could not, and which folder is why. Makes nothing. */
+enum kiln_status ki_store_writable(const char *root, bool allow_group_writable,
+                                   const struct ki_mem *mem, struct kiln_error *err);
 
 /* Removes oldest use first until at most max_bytes are left, temporary files of dead
  * writers too. */

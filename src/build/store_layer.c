@@ -78,27 +78,36 @@ static void make_tmp_name(struct ki_store_layer *layer, char out[TMP_NAME])
 
 /* ---- opening ---------------------------------------------------------------------- */
 
-static struct ki_dir_rules rules_below(const struct ki_store_layer *layer, int parent)
+static struct ki_dir_rules rules_below(const struct ki_store_layer *layer, int parent,
+                                       const char *parent_path)
 {
     return (struct ki_dir_rules){
         .parent = parent,
+        .parent_path = parent_path,
         .allow_group_writable = layer->allow_group_writable,
     };
 }
 
 /* Opens a folder below another one, made first if it is missing. */
-static enum kiln_status make_and_open(const struct ki_store_layer *layer, int parent,
-                                      const char *name, int *out_fd,
-                                      struct kiln_error *err)
+static enum kiln_status make_and_open(const struct ki_store_layer *layer,
+                                      struct ki_dir_rules rules, const char *name,
+                                      int *out_fd, struct kiln_error *err)
 {
-    int fault = ki_file_make_dir(layer->files, parent, name);
+    int fault = ki_file_make_dir(layer->files, rules.parent, name);
 
     if (fault != 0) {
-        return ki_fail_os(err, KILN_E_STORE, fault,
-                          "folder \"%s\" cannot be made in cache folder \"%.400s\"", name,
-                          layer->path);
+        return ki_fail_os(err, KILN_E_STORE, fault, "folder \"%.400s/%s\" cannot be made",
+                          rules.parent_path, name);
     }
-    return ki_file_open_dir(layer->files, name, rules_below(layer, parent), out_fd, err);
+    return ki_file_open_dir(layer->files, name, rules, out_fd, err);
+}
+
+enum kiln_status ki_store_layer_open_sub(const struct ki_store_layer *layer,
+                                         const char *name, int *out_fd,
+                                         struct kiln_error *err)
+{
+    return ki_file_open_dir(layer->files, name,
+                            rules_below(layer, layer->dir, layer->path), out_fd, err);
 }
 
 /* Keeps backup programs away from the cache; if it cannot be written, nothing is lost. */
@@ -120,19 +129,22 @@ static void write_tag(struct ki_store_layer *layer)
     }
 }
 
-static enum kiln_status open_below(struct ki_store_layer *layer, int root, bool writable,
+static enum kiln_status open_below(struct ki_store_layer *layer, int root,
+                                   const struct ki_store_layer_options *options,
                                    struct kiln_error *err)
 {
+    struct ki_dir_rules rules = rules_below(layer, root, options->path);
     struct kiln_error local = {0};
 
-    if (writable) {
-        KI_TRY(make_and_open(layer, root, versioned_dir, &layer->dir, err));
-        KI_TRY(make_and_open(layer, layer->dir, "tmp", &layer->tmp, err));
+    if (options->writable) {
+        KI_TRY(make_and_open(layer, rules, versioned_dir, &layer->dir, err));
+        rules = rules_below(layer, layer->dir, layer->path);
+        KI_TRY(make_and_open(layer, rules, "tmp", &layer->tmp, err));
         write_tag(layer);
         return KILN_OK;
     }
-    if (ki_file_open_dir(layer->files, versioned_dir, rules_below(layer, root),
-                         &layer->dir, &local) != KILN_OK &&
+    if (ki_file_open_dir(layer->files, versioned_dir, rules, &layer->dir, &local) !=
+            KILN_OK &&
         local.native_code != ENOENT) {
         if (err != NULL) {
             *err = local;
@@ -140,6 +152,22 @@ static enum kiln_status open_below(struct ki_store_layer *layer, int root, bool 
         return KILN_E_STORE;
     }
     return KILN_OK;
+}
+
+/* NULL: out of memory. */
+static char *versioned_path(const char *root, const struct ki_mem *mem)
+{
+    size_t length = strlen(root);
+    size_t size = length + 1 + sizeof versioned_dir;
+    char *path = ki_mem_alloc(mem, size);
+
+    while (length > 0 && root[length - 1] == '/') {
+        length--;
+    }
+    if (path != NULL) {
+        snprintf(path, size, "%.*s/%s", (int)length, root, versioned_dir);
+    }
+    return path;
 }
 
 enum kiln_status ki_store_layer_open(struct ki_store_layer *layer,
@@ -157,7 +185,7 @@ enum kiln_status ki_store_layer_open(struct ki_store_layer *layer,
         .tmp = -1,
         .allow_group_writable = options->allow_group_writable,
     };
-    layer->path = ki_mem_string(mem, options->path);
+    layer->path = versioned_path(options->path, mem);
     if (layer->path == NULL) {
         return ki_fail_memory(err, "a cache folder's path");
     }
@@ -168,9 +196,10 @@ enum kiln_status ki_store_layer_open(struct ki_store_layer *layer,
         /* Whether it worked is seen when the folder is opened. */
         (void)ki_file_make_dirs(files, options->path);
     }
-    status = ki_file_open_dir(files, options->path, rules_below(layer, -1), &root, err);
+    status =
+        ki_file_open_dir(files, options->path, rules_below(layer, -1, NULL), &root, err);
     if (status == KILN_OK) {
-        status = open_below(layer, root, options->writable, err);
+        status = open_below(layer, root, options, err);
     }
     ki_file_close_dir(files, root);
     if (status != KILN_OK) {
@@ -288,8 +317,7 @@ enum ki_store_read ki_store_layer_read(const struct ki_store_layer *layer,
     if (layer->dir < 0) {
         return KI_STORE_READ_ABSENT;
     }
-    if (ki_file_open_dir(layer->files, name->sub, rules_below(layer, layer->dir), &sub,
-                         &local) != KILN_OK) {
+    if (ki_store_layer_open_sub(layer, name->sub, &sub, &local) != KILN_OK) {
         if (err != NULL) {
             *err = local;
         }
@@ -315,7 +343,8 @@ enum kiln_status ki_store_layer_publish(struct ki_store_layer *layer,
     int sub = -1;
     int fault;
 
-    KI_TRY(make_and_open(layer, layer->dir, name->sub, &sub, err));
+    KI_TRY(make_and_open(layer, rules_below(layer, layer->dir, layer->path), name->sub,
+                         &sub, err));
     make_tmp_name(layer, tmp_name);
     fault = ki_file_publish(layer->files, &(struct ki_file_draft){
                                               .tmp_dir = layer->tmp,
@@ -328,8 +357,8 @@ enum kiln_status ki_store_layer_publish(struct ki_store_layer *layer,
     ki_file_close_dir(layer->files, sub);
     if (fault != 0) {
         return ki_fail_os(err, KILN_E_STORE, fault,
-                          "entry \"%s/%s\" cannot be written in cache folder \"%.400s\"",
-                          name->sub, name->file, layer->path);
+                          "entry \"%.400s/%s/%s\" cannot be written", layer->path,
+                          name->sub, name->file);
     }
     return KILN_OK;
 }
@@ -344,8 +373,7 @@ enum kiln_status ki_store_layer_remove(struct ki_store_layer *layer,
     int fault;
 
     *out_gone = false;
-    KI_TRY(ki_file_open_dir(layer->files, name->sub, rules_below(layer, layer->dir), &sub,
-                            err));
+    KI_TRY(ki_store_layer_open_sub(layer, name->sub, &sub, err));
     make_tmp_name(layer, tmp_name);
     fault = ki_file_remove_same(layer->files,
                                 &(struct ki_file_victim){
@@ -358,10 +386,9 @@ enum kiln_status ki_store_layer_remove(struct ki_store_layer *layer,
                                 out_gone);
     ki_file_close_dir(layer->files, sub);
     if (fault != 0) {
-        return ki_fail_os(
-            err, KILN_E_STORE, fault,
-            "entry \"%s/%s\" cannot be removed from cache folder \"%.400s\"", name->sub,
-            name->file, layer->path);
+        return ki_fail_os(err, KILN_E_STORE, fault,
+                          "entry \"%.400s/%s/%s\" cannot be removed", layer->path,
+                          name->sub, name->file);
     }
     return KILN_OK;
 }
@@ -374,8 +401,7 @@ void ki_store_layer_touch(const struct ki_store_layer *layer,
     if ((int64_t)time(NULL) - id->modified_s < SECONDS_BETWEEN_TOUCHES) {
         return;
     }
-    if (ki_file_open_dir(layer->files, name->sub, rules_below(layer, layer->dir), &sub,
-                         NULL) == KILN_OK) {
+    if (ki_store_layer_open_sub(layer, name->sub, &sub, NULL) == KILN_OK) {
         (void)ki_file_touch(layer->files, sub, name->file);
     }
     ki_file_close_dir(layer->files, sub);

@@ -14,8 +14,8 @@
 struct ki_store_layer {
     const struct ki_files *files; /* borrowed; NULL: the plain system */
     const struct ki_mem *mem;
-    char *path; /* owned */
-    int dir;    /* <path>/kiln-v1; -1: there is none yet, so no entries */
+    char *path; /* of the next, for messages; owned */
+    int dir;    /* <root>/kiln-v1; -1: there is none yet, so no entries */
     int tmp;    /* its tmp/; -1: read-only */
     bool allow_group_writable;
     uint64_t random; /* makes names in tmp/ unique, with process id and counter */
@@ -35,6 +35,12 @@ enum kiln_status ki_store_layer_open(struct ki_store_layer *layer,
                                      const struct ki_store_layer_options *options,
                                      const struct ki_mem *mem, struct kiln_error *err);
 void ki_store_layer_close(struct ki_store_layer *layer);
+
+/* Opens a folder below `dir`, which must be there, by the layer's rules: "tmp", "8c". As
+ * ki_file_open_dir. */
+enum kiln_status ki_store_layer_open_sub(const struct ki_store_layer *layer,
+                                         const char *name, int *out_fd,
+                                         struct kiln_error *err);
 
 /* The name of an entry: <2 hex>/<62 hex>.kiln. */
 enum { KI_STORE_SUB = 3, KI_STORE_FILE = KI_DIGEST_HEX - 2 + sizeof ".kiln" - 1 };

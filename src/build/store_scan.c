@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator does with a cache folder: look at every entry, shrink it. Servers may use
- * the folder at the same time, so each delete is a guarded one. Knows nothing of a running
- * kiln.
+ * What an operator does with a cache folder: look at every entry, ask whether more could be
+ * put there, shrink it. Servers may use the folder at the same time, so each delete is a
+ * guarded one. Knows nothing of a running kiln.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +25,15 @@ typedef enum kiln_status (*file_fn)(void *user, int dir, const char *sub,
                                     const char *file, const char *reason,
                                     struct kiln_error *err);
 
+/* `sub` "": the layer's own folder. */
 static enum kiln_status fail_list(const struct ki_store_layer *layer, const char *sub,
                                   int fault, struct kiln_error *err)
 {
     if (fault == ENOMEM) {
         return ki_fail_memory(err, "the names in a cache folder");
     }
-    return ki_fail_os(err, KILN_E_STORE, fault,
-                      "cache folder \"%.400s\", %s: cannot be listed", layer->path, sub);
+    return ki_fail_os(err, KILN_E_STORE, fault, "folder \"%.400s%s%s\" cannot be listed",
+                      layer->path, sub[0] != '\0' ? "/" : "", sub);
 }
 
 /* A file that NFS keeps under such a name until its last reader is gone is nobody's fault. */
@@ -42,17 +45,13 @@ static bool is_nfs_remnant(const char *file)
 static enum kiln_status walk_sub(const struct ki_store_layer *layer, const char *sub,
                                  file_fn fn, void *user, struct kiln_error *err)
 {
-    struct ki_dir_rules rules = {
-        .parent = layer->dir,
-        .allow_group_writable = layer->allow_group_writable,
-    };
     struct ki_file_names names = {0};
     struct kiln_error local = {0};
     enum kiln_status status = KILN_OK;
     int fd = -1;
     int fault;
 
-    if (ki_file_open_dir(layer->files, sub, rules, &fd, &local) != KILN_OK) {
+    if (ki_store_layer_open_sub(layer, sub, &fd, &local) != KILN_OK) {
         return fn(user, -1, sub, NULL, local.message, err);
     }
     fault = ki_file_list(layer->files, fd, layer->mem, &names);
@@ -81,7 +80,7 @@ static enum kiln_status walk(const struct ki_store_layer *layer, file_fn fn, voi
     }
     fault = ki_file_list(layer->files, layer->dir, layer->mem, &subs);
     if (fault != 0) {
-        return fail_list(layer, "top", fault, err);
+        return fail_list(layer, "", fault, err);
     }
     for (size_t i = 0; i < subs.n && status == KILN_OK; i++) {
         if (ki_store_sub_valid(subs.names[i])) {
@@ -165,6 +164,118 @@ enum kiln_status ki_store_visit(const char *root, bool allow_group_writable,
     KI_TRY(ki_store_layer_open(&layer, NULL, &options, mem, err));
     status = walk(&layer, visit_file, &visit, err);
     ki_store_layer_close(&layer);
+    return status;
+}
+
+/* ---- asking ----------------------------------------------------------------------- */
+
+/* Is there nothing of this name, not even a link to nowhere, which mkdir would not replace? */
+static bool is_missing(const char *path)
+{
+    struct ki_file_id id;
+
+    return ki_file_stat(NULL, AT_FDCWD, path, &id) == ENOENT;
+}
+
+/* Missing folders are made from the first one on, so the last that is there decides. */
+static enum kiln_status ask_above(const char *root, struct kiln_error *err)
+{
+    char path[PATH_MAX];
+    char *slash;
+    int fault;
+
+    snprintf(path, sizeof path, "%s", root);
+    do {
+        slash = strrchr(path, '/');
+        slash[slash == path ? 1 : 0] = '\0';
+    } while (is_missing(path) && path[1] != '\0');
+    fault = ki_file_writable(NULL, AT_FDCWD, path);
+    return fault == 0 ? KILN_OK
+                      : ki_fail_os(err, KILN_E_STORE, fault,
+                                   "folder \"%.400s\" cannot be written to", path);
+}
+
+/* One that is missing is made, if the folder it would lie in can be written to. */
+static enum kiln_status ask_sub(const struct ki_store_layer *layer, const char *name,
+                                struct kiln_error *err)
+{
+    struct kiln_error local = {0};
+    int fd = -1;
+    int fault;
+
+    if (ki_store_layer_open_sub(layer, name, &fd, &local) != KILN_OK) {
+        if (local.native_code == ENOENT) {
+            return KILN_OK;
+        }
+        *err = local;
+        return local.status;
+    }
+    fault = ki_file_writable(NULL, fd, ".");
+    ki_file_close_dir(NULL, fd);
+    return fault == 0 ? KILN_OK
+                      : ki_fail_os(err, KILN_E_STORE, fault,
+                                   "folder \"%.400s/%s\" cannot be written to",
+                                   layer->path, name);
+}
+
+static enum kiln_status ask_subs(const struct ki_store_layer *layer,
+                                 struct kiln_error *err)
+{
+    struct ki_file_names subs = {0};
+    enum kiln_status status = ask_sub(layer, "tmp", err);
+    int fault;
+
+    if (status != KILN_OK) {
+        return status;
+    }
+    fault = ki_file_list(layer->files, layer->dir, layer->mem, &subs);
+    if (fault != 0) {
+        return fail_list(layer, "", fault, err);
+    }
+    for (size_t i = 0; i < subs.n && status == KILN_OK; i++) {
+        if (ki_store_sub_valid(subs.names[i])) {
+            status = ask_sub(layer, subs.names[i], err);
+        }
+    }
+    ki_file_names_finish(&subs, layer->mem);
+    return status;
+}
+
+static enum kiln_status ask_layer(const struct ki_store_layer *layer, const char *root,
+                                  struct kiln_error *err)
+{
+    bool is_new = layer->dir < 0;
+    int fault = is_new ? ki_file_writable(NULL, AT_FDCWD, root)
+                       : ki_file_writable(NULL, layer->dir, ".");
+
+    if (fault != 0) {
+        return ki_fail_os(err, KILN_E_STORE, fault,
+                          "folder \"%.400s\" cannot be written to",
+                          is_new ? root : layer->path);
+    }
+    return is_new ? KILN_OK : ask_subs(layer, err);
+}
+
+enum kiln_status ki_store_writable(const char *root, bool allow_group_writable,
+                                   const struct ki_mem *mem, struct kiln_error *err)
+{
+    struct ki_store_layer_options options = {
+        .path = root,
+        .allow_group_writable = allow_group_writable,
+    };
+    struct kiln_error local = {0};
+    struct ki_store_layer layer;
+    enum kiln_status status = ki_store_layer_open(&layer, NULL, &options, mem, &local);
+
+    if (status == KILN_OK) {
+        status = ask_layer(&layer, root, &local);
+        ki_store_layer_close(&layer);
+    } else if (local.native_code == ENOENT) {
+        status = ask_above(root, &local);
+    }
+    if (status != KILN_OK && err != NULL) {
+        *err = local;
+    }
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/fake_cubin.h"
+#include "support/plain_user.h"
 #include "support/store_fixture.h"
 
 static void keep_warning(void *user, enum kiln_log_level level, const char *text)
@@ -48,10 +49,23 @@ int store_fixture_setup(void **state)
     return 0;
 }
 
+int store_fixture_setup_plain_user(void **state)
+{
+    int status = store_fixture_setup(state);
+
+    if (status == 0) {
+        const struct store_fixture *fixture = *state;
+
+        plain_user_begin(fixture->dir.path);
+    }
+    return status;
+}
+
 int store_fixture_teardown(void **state)
 {
     struct store_fixture *fixture = *state;
 
+    plain_user_end();
     ki_cubin_finish(&fixture->cubin, NULL);
     tmpdir_remove(&fixture->dir);
     free(fixture);

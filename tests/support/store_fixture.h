@@ -25,6 +25,7 @@ void store_fixture_begin(void);
 
 /* Fixture functions; *state is the struct. */
 int store_fixture_setup(void **state);
+int store_fixture_setup_plain_user(void **state); /* see plain_user.h */
 int store_fixture_teardown(void **state);
 
 /* A store with the fixture's options; failing ends the test. */

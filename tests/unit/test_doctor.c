@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/attr.h"
 #include "base/status.h"
 #include "support/fake_kiln.h"
+#include "support/plain_user.h"
 
 enum { MAX_FINDINGS = 16 };
 
@@ -73,9 +75,23 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct doctor *doctor = *state;
-    int status = fake_kiln_teardown((void **)&doctor->fake);
+    int status;
 
+    plain_user_end();
+    status = fake_kiln_teardown((void **)&doctor->fake);
     free(doctor);
+    return status;
+}
+
+static int setup_plain_user(void **state)
+{
+    int status = setup(state);
+
+    if (status == 0) {
+        const struct doctor *doctor = *state;
+
+        plain_user_begin(doctor->fake->dir.path);
+    }
     return status;
 }
 
@@ -295,6 +311,75 @@ static void doctor_looks_at_read_only_folders(void **state)
     (void)find(doctor, "cache", KILN_FINDING_FAULT, gone);
 }
 
+static void doctor_notes_a_folder_that_it_cannot_write_to(void **state)
+{
+    struct doctor *doctor = *state;
+    struct fake_kiln *fake = doctor->fake;
+    char path[TMPDIR_PATH + 16];
+    const char *text;
+
+    assert_int_equal(fake_kiln_open(fake), KILN_OK);
+    assert_int_equal(fake_kiln_build(fake, 512), KILN_OK);
+    snprintf(path, sizeof path, "%s/kiln-v1", fake->cache_dir);
+    assert_int_equal(chmod(path, 0555), 0);
+
+    look(doctor);
+
+    text = find(doctor, "cache", KILN_FINDING_NOTE, ": 1 kernels; cannot be written to")
+               ->text;
+    assert_non_null(strstr(text, path));
+    assert_int_equal(count(doctor, "cache"), 1);
+}
+
+static void doctor_makes_no_folder(void **state)
+{
+    struct doctor *doctor = *state;
+    struct fake_kiln *fake = doctor->fake;
+
+    fake->options.no_write = true;
+
+    look(doctor);
+
+    assert_true(find(doctor, "cache", KILN_FINDING_NOTE, "is not there")->has_advice);
+    assert_int_equal(count(doctor, "cache"), 1);
+    assert_int_equal(access(fake->cache_dir, F_OK), -1);
+}
+
+static void doctor_finds_a_folder_at_fault_that_cannot_be_made(void **state)
+{
+    struct doctor *doctor = *state;
+    struct fake_kiln *fake = doctor->fake;
+
+    assert_int_equal(chmod(fake->dir.path, 0500), 0);
+
+    look(doctor);
+
+    (void)find(doctor, "cache", KILN_FINDING_FAULT, "is not there and cannot be made");
+    assert_int_equal(count(doctor, "cache"), 1);
+}
+
+/* Memory that runs out while a folder is looked at is no fault of the folder. */
+static void doctor_without_memory_blames_no_folder(void **state)
+{
+    struct doctor *doctor = *state;
+    struct fake_kiln *fake = doctor->fake;
+    enum kiln_status status = KILN_E_MEMORY;
+
+    assert_int_equal(fake_kiln_open(fake), KILN_OK);
+    assert_int_equal(fake_kiln_build(fake, 512), KILN_OK);
+    for (int n = 1; status != KILN_OK; n++) {
+        doctor->n = 0;
+        fake->mem.fail_nth = fake->mem.n_calls + n;
+        will_return(__wrap_ki_nvrtc_open, doctor);
+        will_return(__wrap_ki_driver_open, doctor);
+        status = kiln_doctor(fake->kiln, keep_finding, doctor, &fake->err);
+        assert_true(status == KILN_OK || status == KILN_E_MEMORY);
+        assert_int_equal(count(doctor, "cache"), status == KILN_OK ? 1 : 0);
+        assert_true(n < 1000);
+    }
+    (void)find(doctor, "cache", KILN_FINDING_OK, ": 1 kernels");
+}
+
 static void doctor_takes_the_options_word_for_no_folder(void **state)
 {
     struct doctor *doctor = *state;
@@ -320,6 +405,9 @@ static void doctor_refuses_null(void **state)
 
 #define DOCTOR_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+#define DOCTOR_TEST_PLAIN_USER(test)                                                     \
+    cmocka_unit_test_setup_teardown(test, setup_plain_user, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +419,10 @@ int main(void)
         DOCTOR_TEST(doctor_names_a_device_that_does_not_answer),
         DOCTOR_TEST(doctor_counts_entries_that_do_not_verify),
         DOCTOR_TEST(doctor_looks_at_read_only_folders),
+        DOCTOR_TEST_PLAIN_USER(doctor_notes_a_folder_that_it_cannot_write_to),
+        DOCTOR_TEST(doctor_makes_no_folder),
+        DOCTOR_TEST_PLAIN_USER(doctor_finds_a_folder_at_fault_that_cannot_be_made),
+        DOCTOR_TEST(doctor_without_memory_blames_no_folder),
         DOCTOR_TEST(doctor_takes_the_options_word_for_no_folder),
         DOCTOR_TEST(doctor_refuses_null),
     };

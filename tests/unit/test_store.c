@@ -232,6 +232,71 @@ static void open_without_usable_writable_folder_warns_once_field_58(void **state
     }
 }
 
+static void open_without_writing_makes_nothing(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct kiln_error why = {0};
+    char path[TMPDIR_PATH];
+    struct ki_store store;
+
+    fixture->options.no_write = true;
+    store_fixture_open(fixture, &store);
+    assert_false(store.has_writable);
+    assert_int_equal(access(fixture->root, F_OK), -1);
+    ki_store_close(&store);
+
+    fixture->options.no_write = false;
+    store_fixture_open(fixture, &store);
+    put(fixture, &store, path);
+    ki_store_close(&store);
+
+    fixture->options.no_write = true;
+    store_fixture_open(fixture, &store);
+    assert_true(get(fixture, &store));
+    assert_false(ki_store_put(&store, &fixture->key, &fixture->cubin, &why));
+    store_fixture_write(path, "bad", 3);
+    assert_false(get(fixture, &store));
+    assert_int_equal(access(path, F_OK), 0);
+    ki_store_close(&store);
+}
+
+/* An operator has many caches: a message that says "8c" helps nobody. */
+static void warnings_name_the_whole_path(void **state)
+{
+    struct store_fixture *fixture = *state;
+    char entry[TMPDIR_PATH];
+    char sub[TMPDIR_PATH];
+    char dir[TMPDIR_PATH];
+    struct kiln_error why = {0};
+    struct ki_store store;
+
+    store_fixture_open(fixture, &store);
+    store_fixture_path(fixture->root, &fixture->key, entry);
+    snprintf(sub, sizeof sub, "%s", entry);
+    *strrchr(sub, '/') = '\0';
+    tmpdir_join(&fixture->dir, "cache/kiln-v1", dir);
+
+    assert_int_equal(chmod(dir, 0500), 0);
+    assert_false(ki_store_put(&store, &fixture->key, &fixture->cubin, &why));
+    assert_non_null(strstr(why.message, sub));
+    assert_int_equal(chmod(dir, 0700), 0);
+
+    put(fixture, &store, entry);
+    assert_int_equal(chmod(sub, 0500), 0);
+    assert_false(ki_store_put(&store, &fixture->key, &fixture->cubin, &why));
+    assert_non_null(strstr(why.message, entry));
+
+    assert_int_equal(chmod(entry, 0000), 0);
+    assert_false(get(fixture, &store));
+    assert_non_null(strstr(fixture->warning, entry));
+    ki_store_close(&store);
+
+    assert_int_equal(chmod(dir, 0000), 0);
+    store_fixture_open(fixture, &store);
+    assert_non_null(strstr(fixture->warning, dir));
+    ki_store_close(&store);
+}
+
 static void open_refuses_world_writable_cache_field_57(void **state)
 {
     struct store_fixture *fixture = *state;
@@ -545,6 +610,10 @@ int main(void)
         TEST(bad_entry_in_read_only_layer_stays),
         TEST(open_leaves_out_folders_that_are_missing_or_untrusted),
         TEST(open_without_usable_writable_folder_warns_once_field_58),
+        TEST(open_without_writing_makes_nothing),
+        cmocka_unit_test_setup_teardown(warnings_name_the_whole_path,
+                                        store_fixture_setup_plain_user,
+                                        store_fixture_teardown),
         TEST(open_refuses_world_writable_cache_field_57),
         TEST(put_refuses_sub_folder_that_is_a_link_field_57),
         TEST(group_folder_is_used_only_when_allowed),

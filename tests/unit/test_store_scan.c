@@ -333,6 +333,129 @@ static void trim_survives_no_memory_anywhere(void **state)
     }
 }
 
+/* ---- asking ----------------------------------------------------------------------- */
+
+static void writable_makes_nothing(void **state)
+{
+    struct store_fixture *fixture = *state;
+    char path[TMPDIR_PATH];
+
+    assert_int_equal(ki_store_writable(fixture->root, false, NULL, NULL), KILN_OK);
+    assert_int_equal(access(fixture->root, F_OK), -1);
+    assert_int_equal(
+        ki_store_writable(tmpdir_join(&fixture->dir, "a/b/c/", path), false, NULL, NULL),
+        KILN_OK);
+    assert_int_equal(access(tmpdir_join(&fixture->dir, "a", path), F_OK), -1);
+
+    assert_int_equal(mkdir(fixture->root, 0700), 0);
+    assert_int_equal(ki_store_writable(fixture->root, false, NULL, NULL), KILN_OK);
+    assert_int_equal(access(tmpdir_join(&fixture->dir, "cache/kiln-v1", path), F_OK), -1);
+
+    fill(fixture);
+    assert_int_equal(rmdir(tmpdir_join(&fixture->dir, "cache/kiln-v1/tmp", path)), 0);
+    assert_int_equal(ki_store_writable(fixture->root, false, NULL, NULL), KILN_OK);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Asks of `root`, and wants the folder at `path` named. */
+static void assert_not_writable(const char *root, const char *path, const char *reason)
+{
+    char named[TMPDIR_PATH + 16];
+    struct kiln_error err = {0};
+    enum kiln_status status = ki_store_writable(root, false, NULL, &err);
+
+    snprintf(named, sizeof named, "\"%s\"", path);
+    if (status != KILN_E_STORE || strstr(err.message, named) == NULL ||
+        strstr(err.message, reason) == NULL) {
+        fail_msg("%s: status %d, %s", path, (int)status, err.message);
+    }
+}
+
+static void writable_names_the_folder_that_is_not(void **state)
+{
+    struct store_fixture *fixture = *state;
+    static const char *const names[] = {"cache/kiln-v1", "cache/kiln-v1/tmp", NULL};
+    char path[TMPDIR_PATH];
+
+    fill(fixture);
+    for (size_t i = 0; i < KI_COUNT_OF(names); i++) {
+        if (names[i] != NULL) {
+            tmpdir_join(&fixture->dir, names[i], path);
+        } else {
+            path_of(fixture, 0, path);
+            *strrchr(path, '/') = '\0';
+        }
+        assert_int_equal(chmod(path, 0555), 0);
+        assert_not_writable(fixture->root, path,
+                            "cannot be written to: Permission denied");
+        assert_int_equal(visit(fixture).n_good, N_ENTRIES);
+        assert_int_equal(chmod(path, 0777), 0);
+        assert_not_writable(fixture->root, path, "has mode 0777");
+        assert_int_equal(chmod(path, 0700), 0);
+    }
+    assert_int_equal(ki_store_writable(fixture->root, false, NULL, NULL), KILN_OK);
+}
+
+static void writable_asks_the_folder_in_which_it_would_be_made(void **state)
+{
+    struct store_fixture *fixture = *state;
+    char path[TMPDIR_PATH];
+
+    assert_int_equal(mkdir(fixture->root, 0555), 0);
+    assert_not_writable(fixture->root, fixture->root, "Permission denied");
+    assert_not_writable(tmpdir_join(&fixture->dir, "cache/a/b", path), fixture->root,
+                        "Permission denied");
+
+    /* mkdir does not make what such a link leads to */
+    assert_int_equal(symlink("/nowhere", tmpdir_join(&fixture->dir, "link", path)), 0);
+    snprintf(fixture->root, sizeof fixture->root, "%.400s/a", path);
+    assert_not_writable(fixture->root, path, "No such file");
+}
+
+static void writable_survives_no_memory_anywhere(void **state)
+{
+    struct store_fixture *fixture = *state;
+    enum kiln_status status = KILN_E_MEMORY;
+
+    fill(fixture);
+    for (int n = 1; status != KILN_OK; n++) {
+        struct failing_mem failing;
+
+        failing_mem_init(&failing, n);
+        status = ki_store_writable(fixture->root, false, &failing.mem, NULL);
+        assert_true(status == KILN_OK || status == KILN_E_MEMORY);
+        assert_int_equal(failing.n_live, 0);
+        assert_true(n < 1000);
+    }
+}
+
+static void faults_name_the_whole_path(void **state)
+{
+    struct store_fixture *fixture = *state;
+    static const char *const names[] = {"cache/kiln-v1", "cache/kiln-v1/tmp"};
+    char path[TMPDIR_PATH];
+    struct kiln_error err = {0};
+    int64_t n;
+
+    fill(fixture);
+    for (size_t i = 0; i < KI_COUNT_OF(names); i++) {
+        tmpdir_join(&fixture->dir, names[i], path);
+        assert_int_equal(chmod(path, 0000), 0);
+        assert_int_equal(ki_store_trim(fixture->root, false, 0, NULL, &n, &n, &err),
+                         KILN_E_STORE);
+        assert_non_null(strstr(err.message, path));
+        assert_int_equal(chmod(path, 0700), 0);
+    }
+    path_of(fixture, 0, path);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(chmod(path, 0000), 0);
+    assert_non_null(strstr(visit(fixture).fault, path));
+}
+
+#define TEST_PLAIN_USER(name)                                                            \
+    cmocka_unit_test_setup_teardown(name, store_fixture_setup_plain_user,                \
+                                    store_fixture_teardown)
+
 #define TEST(name)                                                                       \
     cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
@@ -350,6 +473,11 @@ int main(void)
         TEST(trim_removes_stale_temporaries_only),
         TEST(trim_leaves_foreign_files_alone),
         TEST(trim_refuses_bad_arguments),
+        TEST(writable_makes_nothing),
+        TEST_PLAIN_USER(writable_names_the_folder_that_is_not),
+        TEST_PLAIN_USER(writable_asks_the_folder_in_which_it_would_be_made),
+        TEST(writable_survives_no_memory_anywhere),
+        TEST_PLAIN_USER(faults_name_the_whole_path),
         TEST(trim_survives_no_memory_anywhere),
     };
 

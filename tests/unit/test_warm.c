@@ -235,6 +235,22 @@ static void warm_needs_a_place_that_keeps_it(void **state)
     assert_int_equal(summary.n_compiled, -1);
 }
 
+static void warm_is_refused_where_nothing_is_written(void **state)
+{
+    struct fake_kiln *fake = *state;
+    struct kiln_request requests[N];
+    struct kiln_warm_summary summary;
+
+    fake->options.no_write = true;
+    assert_int_equal(fake_kiln_open(fake), KILN_OK);
+    fill(requests);
+    assert_int_equal(kiln_warm(fake->kiln, requests, N, NULL, &summary, &fake->err),
+                     KILN_E_STORE);
+
+    assert_non_null(strstr(fake->err.message, "no_write was set"));
+    assert_int_equal(fake_kiln_compiles(fake), 0);
+}
+
 /* An image build on a full disk must not pass for a warm cache. */
 static void warm_fails_what_the_folder_does_not_take(void **state)
 {
@@ -289,6 +305,7 @@ int main(void)
         CLOSED(warm_takes_the_kilns_target_when_none_is_named),
         OPEN(warm_of_nothing_is_fine),
         CLOSED(warm_needs_a_place_that_keeps_it),
+        CLOSED(warm_is_refused_where_nothing_is_written),
         OPEN(warm_fails_what_the_folder_does_not_take),
         CLOSED(warm_without_nvrtc_fails_each_request),
     };

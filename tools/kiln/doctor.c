@@ -78,6 +78,7 @@ static int run(int argc, char **argv)
         return status;
     }
     options.cache_dir = dir;
+    options.no_write = true; /* a folder made here would hide a mistyped path */
     if (kiln_create(&options, &kiln, &err) != KILN_OK ||
         kiln_doctor(kiln, on_finding, &visit, &err) != KILN_OK) {
         visit.status = cli_report("doctor", &err, false);
