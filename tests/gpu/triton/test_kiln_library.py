@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import kiln_library
+import side_by_side
 from kiln_library import Array, KilnError, Library
 
 CASES = pathlib.Path(os.environ["KILN_TEST_DATA"]) / "cases"
@@ -150,8 +151,17 @@ class ComparisonTest(unittest.TestCase):
                 and node.func.id == "Case"}
         self.assertEqual(self.ops, made)
 
-    def test_the_comparison_is_python(self):
-        self.assertTrue(self.parsed("side_by_side.py").body)
+    def test_an_op_is_slower_over_its_sizes_or_much_slower_at_one(self):
+        for ratios, status in (((0.9, 1.05), 0), ((1.0, 1.06), 1), ((0.5, 1.11), 1),
+                               ((1.02,), 0), ((1.021,), 1)):
+            rows = [("token_to_req", 0.8)] + [("gather_lens", ratio) for ratio in ratios]
+            lines, got = side_by_side.summary(rows)
+            self.assertEqual(got, status, ratios)
+            self.assertIn(f"{status} ops slower, 0 differ", lines[-1])
+
+    def test_a_difference_and_no_rows_are_failures(self):
+        self.assertEqual(side_by_side.summary([("a", None), ("b", 0.9)])[1], 1)
+        self.assertEqual(side_by_side.summary([])[1], 1)
 
 
 if __name__ == "__main__":
