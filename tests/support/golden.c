@@ -2,6 +2,7 @@
 /* See golden.h. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +61,21 @@ const struct golden_shape golden_shapes[N_GOLDEN_SHAPES] = {
     {"image_visibility-1", KILN_OP_IMAGE_VISIBILITY, {.image_visibility = {16}}},
 };
 
+static bool is_update(void)
+{
+    const char *update = getenv("KILN_UPDATE_GOLDEN");
+
+    return update != NULL && strcmp(update, "1") == 0;
+}
+
+/* What wrote has not compared. */
+static void refuse_update(const char *name)
+{
+    if (is_update()) {
+        fail_msg("%s is written anew: run again without KILN_UPDATE_GOLDEN", name);
+    }
+}
+
 static const char *path_of(const char *name, const char *suffix, char path[512])
 {
     const char *data = getenv("KILN_TEST_DATA");
@@ -78,7 +94,6 @@ static void rewrite(const char *path, const char *text)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
     assert_int_equal(fclose(file), 0);
-    fail_msg("%s is written anew: run again without KILN_UPDATE_GOLDEN", path);
 }
 
 static char *read_whole(const char *path)
@@ -113,16 +128,16 @@ static int differing_line(const char *a, const char *b)
     return *a == *b ? 0 : line;
 }
 
-void golden_check(const char *name, const char *suffix, const char *text)
+static void check_file(const char *name, const char *suffix, const char *text)
 {
-    const char *update = getenv("KILN_UPDATE_GOLDEN");
     char path[512];
     char *kept;
     int line;
 
     path_of(name, suffix, path);
-    if (update != NULL && strcmp(update, "1") == 0) {
+    if (is_update()) {
         rewrite(path, text);
+        return;
     }
     kept = read_whole(path);
     line = differing_line(kept, text);
@@ -132,4 +147,25 @@ void golden_check(const char *name, const char *suffix, const char *text)
                  "writes it anew",
                  path, line);
     }
+}
+
+void golden_check(const char *name, const char *suffix, const char *text)
+{
+    check_file(name, suffix, text);
+    refuse_update(name);
+}
+
+void golden_check_source(const struct golden_shape *golden, const char *source)
+{
+    const char *body = strstr(source, "\n#line");
+    char prelude[4096];
+
+    assert_non_null(body);
+    body++;
+    assert_in_range(body - source, 1, sizeof prelude - 1);
+    memcpy(prelude, source, (size_t)(body - source));
+    prelude[body - source] = '\0';
+    check_file(golden->name, ".cu", prelude);
+    check_file(kiln_op_info_get(golden->op)->name, ".cu", body);
+    refuse_update(golden->name);
 }

@@ -23,8 +23,13 @@ enum { N_GOLDEN_SHAPES = 18 };
  * odd strides, some of them with context parallelism. */
 extern const struct golden_shape golden_shapes[N_GOLDEN_SHAPES];
 
-/* Compares with tests/golden/<name><suffix>, byte for byte; fails the test with the first line that
- * differs. */
+/* Each compares byte for byte, and fails the test with the first line that differs. */
+
+/* With tests/golden/<name><suffix>. */
 void golden_check(const char *name, const char *suffix, const char *text);
+
+/* An emitted source: the prelude with tests/golden/<name>.cu; what is behind it, the same at every
+ * shape, with tests/golden/<op>.cu. */
+void golden_check_source(const struct golden_shape *golden, const char *source);
 
 #endif

@@ -45,7 +45,7 @@ static void source_is_the_golden_one(void **state)
     struct ki_text source;
 
     emit(golden, &source);
-    golden_check(golden->name, ".cu", source.data);
+    golden_check_source(golden, source.data);
     ki_text_finish(&source);
 }
 
