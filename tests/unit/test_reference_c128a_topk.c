@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/count.h"
 #include "support/report_check.h"
 
 enum { CAPACITY = 6, TOKENS = 3, POISON = 0x55555555 };
@@ -23,11 +24,6 @@ struct batch {
     int32_t requests[TOKENS], table[3];
     int32_t slots[TOKENS][CAPACITY], lens[TOKENS], local[TOKENS][CAPACITY];
 };
-
-static struct kiln_count value(int32_t n)
-{
-    return (struct kiln_count){.value = n, .kind = KILN_COUNT_VALUE};
-}
 
 static void batch_init(struct batch *b, int32_t num_decode_tokens)
 {

@@ -11,6 +11,7 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
+#include "support/count.h"
 #include "support/report_check.h"
 
 enum { TOPK = 2, WINDOW = 3, WIDTH = 8, TOKENS = 2, POISON = 0x55555555 };
@@ -27,11 +28,6 @@ struct chunk {
     int32_t left[TOKENS], right[TOKENS];
     int32_t rows[TOKENS][WIDTH + 1], lens[TOKENS];
 };
-
-static struct kiln_count value(int32_t n)
-{
-    return (struct kiln_count){.value = n, .kind = KILN_COUNT_VALUE};
-}
 
 static void chunk_init(struct chunk *c)
 {

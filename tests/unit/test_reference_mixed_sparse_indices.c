@@ -11,90 +11,11 @@
 #include "kiln/ops.h"
 #include "base/attr.h"
 #include "support/case_check.h"
-
-enum { TOKENS = 4, DECODE = 2, WINDOW = 4, TOPK = 2, GIVEN = 3, PAGES = 6, WS = 4 };
-enum { ROOM = TOKENS * 16, POISON = 0x55555555 };
-
-/*
- * Tokens 0 and 1 decode for requests 0 and 1; tokens 2 and 3 are at positions 9 and 10 of
- * request 2's sequence of 11. Pages of 2 everywhere, 10 ids apart in the window's pool and 6
- * in the compressed one: position p of request 2 is 100 + p / 2 * 10 + p % 2, its record v
- * 180 + v / 2 * 6 + v % 2. A row is 4 columns of window and 4 of records. Ratio 4.
- */
-struct batch {
-    struct kiln_mixed_sparse_indices_shape shape;
-    struct kiln_mixed_sparse_indices_args args;
-    int32_t starts[4], seq_lens[3], requests[TOKENS];
-    int32_t window_table[3][PAGES], table[3][PAGES];
-    int32_t given_window[TOKENS][WINDOW], given[TOKENS][GIVEN], given_lens[TOKENS];
-    int32_t picks[TOKENS][TOPK], left[TOKENS], right[TOKENS];
-    uint8_t valid[TOKENS];
-    int32_t rows[ROOM], lens[TOKENS];
-};
-
-static struct kiln_count value(int32_t n)
-{
-    return (struct kiln_count){.value = n, .kind = KILN_COUNT_VALUE};
-}
-
-static void batch_init(struct batch *b)
-{
-    *b = (struct batch){
-        .shape = {.window = WINDOW,
-                  .swa_width = WINDOW,
-                  .compress_ratio = 4,
-                  .topk = TOPK,
-                  .decode_topk = GIVEN,
-                  .swa_block_size = 2,
-                  .swa_span = 10,
-                  .swa_table_width = PAGES,
-                  .swa_table_stride = PAGES,
-                  .block_size = 2,
-                  .span = 6,
-                  .table_width = PAGES,
-                  .table_stride = PAGES},
-        .starts = {0, 1, 2, 4},
-        .seq_lens = {5, 5, 11},
-        .requests = {0, 1, 2, 2},
-        .window_table = {{0}, {0}, {10, 11, 12, 13, 14, 15}},
-        .table = {{10, 11, 12}, {20, 21, 22}, {30, 31, 32, 33, 34, 35}},
-        .given_window = {{5, -1, 0, 21}, {1, 2, 3, 4}},
-        .given = {{7, -1, 4}, {0, 1, 2}},
-        .picks = {{1, 0}, {3, 2}},
-        .valid = {1, 1, 1, 1},
-    };
-    memset(b->rows, 0x55, sizeof(b->rows));
-    memset(b->lens, 0x55, sizeof(b->lens));
-    b->args = (struct kiln_mixed_sparse_indices_args){
-        .query_start_loc = b->starts,
-        .seq_lens = b->seq_lens,
-        .token_to_req = b->requests,
-        .swa_block_table = b->window_table[0],
-        .block_table = b->table[0],
-        .decode_swa_indices = b->given_window[0],
-        .decode_compressed_indices = b->given[0],
-        .prefill_topk_indices = b->picks[0],
-        .sparse_indices = b->rows,
-        .sparse_lens = b->lens,
-        .num_decode_tokens = value(DECODE),
-        .num_tokens = TOKENS,
-        .num_requests = 3,
-        .swa_table_rows = 3,
-        .table_rows = 3,
-    };
-}
-
-static void run(struct batch *b)
-{
-    struct kiln_error err = {0};
-
-    if (kiln_reference_mixed_sparse_indices(&b->shape, &b->args, &err) != KILN_OK) {
-        fail_msg("%s", err.message);
-    }
-}
+#include "support/count.h"
+#include "support/mixed_batch.h"
 
 /* All columns of a row, so that what they are called is where they lie. */
-static void assert_row(const struct batch *b, int i, const int32_t *want, int width)
+static void assert_row(const struct mixed_batch *b, int i, const int32_t *want, int width)
 {
     for (int j = 0; j < width; j++) {
         if (b->rows[i * width + j] != want[j]) {
@@ -108,7 +29,7 @@ static void assert_row(const struct batch *b, int i, const int32_t *want, int wi
     assert_row((b), (i), (const int32_t[]){__VA_ARGS__},                                 \
                (int)(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)))
 
-static void assert_inert(const struct batch *b, int i)
+static void assert_inert(const struct mixed_batch *b, int i)
 {
     ASSERT_ROW(b, i, -1, -1, -1, -1, -1, -1, -1, -1);
     assert_int_equal(b->lens[i], WS);
@@ -116,11 +37,11 @@ static void assert_inert(const struct batch *b, int i)
 
 static void mixed_renames_given_slots_for_their_pools_field_12(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
-    run(&b);
+    mixed_batch_init(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 0, 21, -1, 0, 101, 19, -1, 12, -1);
     ASSERT_ROW(&b, 1, 1, 10, 11, 20, 0, 1, 6, -1);
@@ -134,14 +55,14 @@ static void mixed_clamps_given_lengths_field_9(void **state)
     static const struct {
         int32_t given, len;
     } cases[] = {{2, 2}, {0, 0}, {3, 3}, {4, 3}, {-1, 0}, {INT32_MIN, 0}, {INT32_MAX, 3}};
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(cases); c++) {
-        batch_init(&b);
+        mixed_batch_init(&b);
         b.args.decode_compressed_lens = b.given_lens;
         b.given_lens[0] = cases[c].given;
-        run(&b);
+        mixed_batch_run(&b);
         ASSERT_ROW(&b, 0, 21, -1, 0, 101, 19, -1, 12, -1);
         assert_int_equal(b.lens[0], WS + cases[c].len);
     }
@@ -149,14 +70,14 @@ static void mixed_clamps_given_lengths_field_9(void **state)
 
 static void mixed_looks_local_ids_up_and_counts_them(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.decode_local = 1;
     b.args.decode_compressed_lens = b.given_lens; /* not read */
     b.given[0][0] = 5;
-    run(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 0, 21, -1, 0, 101, 12 * 6 + 1, -1, 12 * 6, -1);
     ASSERT_ROW(&b, 1, 1, 10, 11, 20, 120, 121, 126, -1);
@@ -168,25 +89,25 @@ static void mixed_takes_any_id_and_any_page_field_8(void **state)
 {
     static const int32_t none[] = {-1, INT32_MIN, INT32_MAX, 2 * PAGES};
     static const int32_t pages[] = {-1, INT32_MIN, INT32_MAX, 1 << 30};
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(none); c++) {
-        batch_init(&b);
+        mixed_batch_init(&b);
         b.shape.decode_local = 1;
         b.given[1][1] = none[c];
         b.picks[0][0] = none[c];
-        run(&b);
+        mixed_batch_run(&b);
         ASSERT_ROW(&b, 1, 1, 10, 11, 20, 120, -1, 126, -1);
         assert_int_equal(b.lens[1], WS + 2);
         ASSERT_ROW(&b, 2, 130, 131, 140, 141, -1, 180, -1, -1);
         assert_int_equal(b.lens[2], WS + 2);
 
-        batch_init(&b);
+        mixed_batch_init(&b);
         b.shape.decode_local = 1;
         b.table[1][0] = pages[c];
         b.window_table[2][4] = pages[c];
-        run(&b);
+        mixed_batch_run(&b);
         ASSERT_ROW(&b, 1, 1, 10, 11, 20, -1, -1, 126, -1);
         assert_int_equal(b.lens[1], WS + 1);
         ASSERT_ROW(&b, 2, 130, 131, -1, -1, 181, 180, -1, -1);
@@ -195,11 +116,11 @@ static void mixed_takes_any_id_and_any_page_field_8(void **state)
 
 static void mixed_puts_a_prefill_window_before_its_picks(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
-    run(&b);
+    mixed_batch_init(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 2, 130, 131, 140, 141, 181, 180, -1, -1);
     ASSERT_ROW(&b, 3, 131, 140, 141, 150, 187, 186, -1, -1);
@@ -210,12 +131,12 @@ static void mixed_puts_a_prefill_window_before_its_picks(void **state)
 /* Picks past the complete records are not looked at; the parts stay where they are. */
 static void mixed_begins_a_sequence_with_short_parts(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.seq_lens[2] = 4; /* positions 2 and 3 */
-    run(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 2, 100, 101, 110, -1, -1, -1, -1, -1);
     assert_int_equal(b.lens[2], WS);
@@ -225,18 +146,18 @@ static void mixed_begins_a_sequence_with_short_parts(void **state)
 
 static void mixed_tells_ratio_0_from_ratio_1_field_25(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.seq_lens[2] = 2; /* positions 0 and 1 */
     b.shape.compress_ratio = 0;
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 2, 100, -1, -1, -1, -1, -1, -1, -1);
     assert_int_equal(b.lens[3], WS);
 
     b.shape.compress_ratio = 1;
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 2, 100, -1, -1, -1, 181, -1, -1, -1);
     ASSERT_ROW(&b, 3, 100, 101, -1, -1, 187, 186, -1, -1);
     assert_int_equal(b.lens[2], WS + 1);
@@ -246,10 +167,10 @@ static void mixed_tells_ratio_0_from_ratio_1_field_25(void **state)
 /* Two image columns take four, so that rows stay on 16 bytes. */
 static void mixed_widens_the_window_for_images(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.image_width = 2;
     b.args.left_visible = b.left;
     b.args.right_visible = b.right;
@@ -257,7 +178,7 @@ static void mixed_widens_the_window_for_images(void **state)
     b.right[2] = 9;
     b.left[3] = b.right[3] = -9;
     b.left[0] = b.right[0] = 7; /* a decode token's window is given */
-    run(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 0, 21, -1, 0, 101, -1, -1, -1, -1, 19, -1, 12, -1);
     ASSERT_ROW(&b, 2, 120, 121, 130, 131, 140, 141, -1, -1, 181, 180, -1, -1);
@@ -268,38 +189,38 @@ static void mixed_widens_the_window_for_images(void **state)
 
 static void mixed_gives_inert_rows_the_window_s_length(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.live_tokens = value(3);
     b.args.is_valid_token = b.valid;
     b.valid[0] = b.valid[2] = 0;
     b.requests[0] = b.requests[2] = INT32_MIN;
-    run(&b);
+    mixed_batch_run(&b);
 
     assert_inert(&b, 0);
     ASSERT_ROW(&b, 1, 1, 10, 11, 20, 0, 1, 6, -1);
     assert_inert(&b, 2);
     assert_inert(&b, 3);
     b.args.live_tokens = value(INT32_MIN);
-    run(&b);
+    mixed_batch_run(&b);
     assert_inert(&b, 1);
 }
 
 static void mixed_makes_tokens_before_their_sequence_inert_field_11(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.window = b.shape.swa_width = b.shape.image_width = 2;
     b.args.num_decode_tokens = value(0);
     b.args.left_visible = b.left;
     b.args.right_visible = b.right;
     b.right[2] = 9;    /* what would be seen from there is not */
     b.seq_lens[2] = 1; /* positions -1 and 0 */
-    run(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     assert_int_equal(b.lens[2], 2 + 4);
@@ -309,49 +230,49 @@ static void mixed_makes_tokens_before_their_sequence_inert_field_11(void **state
 /* A request below one bound and not the others is out of range, whichever table the row reads. */
 static void mixed_bounds_requests_by_all_that_has_them_field_7(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
     int32_t *bounds[] = {&b.args.num_requests, &b.args.swa_table_rows,
                          &b.args.table_rows};
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(bounds); c++) {
-        batch_init(&b);
+        mixed_batch_init(&b);
         *bounds[c] = 2;
-        run(&b);
+        mixed_batch_run(&b);
         assert_inert(&b, 2);
         assert_inert(&b, 3);
 
         *bounds[c] = 1;
         b.shape.decode_local = 1;
-        run(&b);
+        mixed_batch_run(&b);
         assert_inert(&b, 1);
         assert_int_equal(b.lens[0], WS + 2);
     }
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.requests[3] = -1;
-    run(&b);
+    mixed_batch_run(&b);
     assert_inert(&b, 3);
 }
 
 /* What is given needs no request. */
 static void mixed_asks_for_a_decode_request_only_where_it_looks_up(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.requests[0] = INT32_MAX;
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 0, 21, -1, 0, 101, 19, -1, 12, -1);
 
     b.shape.decode_local = 1;
-    run(&b);
+    mixed_batch_run(&b);
     assert_inert(&b, 0);
 
     b.shape.decode_topk = 0;
     b.shape.topk = 4;
     b.args.decode_compressed_indices = NULL;
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 0, 21, -1, 0, 101, -1, -1, -1, -1);
     assert_int_equal(b.lens[0], WS);
 }
@@ -359,10 +280,10 @@ static void mixed_asks_for_a_decode_request_only_where_it_looks_up(void **state)
 /* A count past int32 is neither an id nor mapped; a span may also be less than a page. */
 static void mixed_marks_ids_that_int32_cannot_hold_field_20(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.decode_local = 1;
     b.shape.span = b.shape.swa_span = 3;
     b.given_window[0][0] = 1431655764; /* page 715827882, offset 0: 2147483646 */
@@ -373,7 +294,7 @@ static void mixed_marks_ids_that_int32_cannot_hold_field_20(void **state)
     b.given[0][0] = 1;
     b.given[0][1] = 2;
     b.given[0][2] = 3;
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 0, 2147483646, INT32_MAX, -1, 31, INT32_MAX, -1, -1, -1);
     assert_int_equal(b.lens[0], WS + 1);
 
@@ -381,26 +302,26 @@ static void mixed_marks_ids_that_int32_cannot_hold_field_20(void **state)
     b.given_window[0][0] = 3;
     b.given_window[0][1] = 2;
     b.given_window[0][2] = 1;
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 0, -1, INT32_MAX, 1, -1, -1, -1, -1, -1);
     assert_int_equal(b.lens[0], WS);
 
     b.shape.span = b.shape.swa_span = 1;
     b.given_window[0][0] = INT32_MAX;
-    run(&b);
+    mixed_batch_run(&b);
     assert_int_equal(b.rows[0], 1 << 30);
 }
 
 /* A page need not be a power of two: the last slots lie on a page that is not whole. */
 static void mixed_takes_every_given_slot(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.swa_block_size = b.shape.swa_span = 3;
     b.given_window[0][0] = INT32_MAX;
-    run(&b);
+    mixed_batch_run(&b);
 
     assert_int_equal(b.rows[0], INT32_MAX);
 }
@@ -409,37 +330,37 @@ static void mixed_takes_every_given_slot(void **state)
 static void mixed_splits_where_the_count_says_field_21(void **state)
 {
     static const int32_t one = 1;
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.num_decode_tokens =
         (struct kiln_count){.address = &one, .kind = KILN_COUNT_DEVICE};
     b.seq_lens[1] = 11; /* position 10 */
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 0, 21, -1, 0, 101, 19, -1, 12, -1);
     ASSERT_ROW(&b, 1, 1, 0, 1, 0, 121, 120, -1, -1);
     ASSERT_ROW(&b, 2, 130, 131, 140, 141, 187, 186, -1, -1);
 
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.num_decode_tokens = value(INT32_MAX);
-    run(&b);
+    mixed_batch_run(&b);
     assert_int_equal(b.lens[3], WS + GIVEN);
     b.args.num_decode_tokens = value(-1);
-    run(&b);
+    mixed_batch_run(&b);
     ASSERT_ROW(&b, 3, 131, 140, 141, 150, 180, 180, -1, -1);
 }
 
 static void mixed_needs_no_records_without_topk_field_32(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.topk = b.shape.decode_topk = 0;
     b.args.decode_compressed_indices = NULL;
     b.args.prefill_topk_indices = NULL;
-    run(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 0, 21, -1, 0, 101);
     ASSERT_ROW(&b, 3, 131, 140, 141, 150);
@@ -450,16 +371,16 @@ static void mixed_needs_no_records_without_topk_field_32(void **state)
 
 static void mixed_of_an_all_zero_batch_is_inert_field_10(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     memset(b.starts, 0, sizeof(b.starts));
     memset(b.seq_lens, 0, sizeof(b.seq_lens));
     memset(b.requests, 0, sizeof(b.requests));
     b.args.num_decode_tokens = value(0);
     b.starts[1] = TOKENS;
-    run(&b);
+    mixed_batch_run(&b);
 
     for (int i = 0; i < TOKENS; i++) {
         assert_inert(&b, i);
@@ -468,15 +389,15 @@ static void mixed_of_an_all_zero_batch_is_inert_field_10(void **state)
 
 static void mixed_takes_the_longest_sequence(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.swa_block_size = b.shape.swa_span = 1 << 29;
     b.seq_lens[2] = INT32_MAX;
     b.window_table[2][3] = 3;
     b.shape.compress_ratio = INT32_MAX;
-    run(&b);
+    mixed_batch_run(&b);
 
     ASSERT_ROW(&b, 2, INT32_MAX - 5, INT32_MAX - 4, INT32_MAX - 3, INT32_MAX - 2, -1, -1,
                -1, -1);
@@ -487,25 +408,25 @@ static void mixed_takes_the_longest_sequence(void **state)
 static void mixed_refuses_wrong_shapes_and_arguments(void **state)
 {
     struct kiln_error err = {0};
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.swa_width = WINDOW - 1;
     assert_int_equal(kiln_reference_mixed_sparse_indices(&b.shape, &b.args, &err),
                      KILN_E_SHAPE);
     assert_non_null(strstr(err.message, "swa_width = 3"));
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.topk = b.shape.decode_topk = INT32_MAX;
     assert_int_equal(kiln_reference_mixed_sparse_indices(&b.shape, &b.args, &err),
                      KILN_E_SHAPE);
     assert_non_null(strstr(err.message, "sparse_indices"));
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.decode_compressed_indices = NULL;
     assert_int_equal(kiln_reference_mixed_sparse_indices(&b.shape, &b.args, &err),
                      KILN_E_ARGUMENT);
     assert_non_null(strstr(err.message, "decode_compressed_indices"));
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.left_visible = b.left;
     assert_int_equal(kiln_reference_mixed_sparse_indices(&b.shape, &b.args, &err),
                      KILN_E_ARGUMENT);

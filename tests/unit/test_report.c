@@ -12,6 +12,7 @@
 
 #include "base/attr.h"
 #include "reference/report.h"
+#include "support/count.h"
 
 enum { CAPACITY = 6, TEXT = 160 };
 
@@ -229,18 +230,13 @@ static void reference_counts_all_and_keeps_what_there_is_room_for(void **state)
     assert_int_equal(buffer.entries[2].op, (int32_t)0xA5A5A5A5);
 }
 
-static struct kiln_count count_of(int32_t value)
-{
-    return (struct kiln_count){.kind = KILN_COUNT_VALUE, .value = value};
-}
-
 static void reference_without_a_report_writes_nowhere(void **state)
 {
     const struct ki_reporter nowhere = {NULL, KILN_OP_GLOBAL_TOPK};
 
     (void)state;
     ki_report(&nowhere, KILN_REASON_PAGE, 0, 0, 0);
-    ki_report_count(&nowhere, KILN_REASON_LIVE_TOKENS, count_of(-1), 0);
+    ki_report_count(&nowhere, KILN_REASON_LIVE_TOKENS, value(-1), 0);
 }
 
 static void count_is_reported_where_it_is_given_and_out_of_range(void **state)
@@ -256,12 +252,12 @@ static void count_is_reported_where_it_is_given_and_out_of_range(void **state)
 
     (void)state;
     ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, absent, 8);
-    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, count_of(0), 8);
-    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, count_of(8), 8);
+    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, value(0), 8);
+    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, value(8), 8);
     assert_int_equal(buffer.report.n_found, 0);
 
-    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, count_of(-1), 8);
-    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, count_of(9), 8);
+    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, value(-1), 8);
+    ki_report_count(&to, KILN_REASON_ACTIVE_WIDTH, value(9), 8);
     assert_int_equal(buffer.report.n_found, 2);
     assert_memory_equal(buffer.entries, expected, sizeof expected);
 }

@@ -10,87 +10,14 @@
 
 #include "kiln/ops.h"
 #include "base/attr.h"
+#include "support/count.h"
+#include "support/mixed_batch.h"
 #include "support/report_check.h"
 
-enum { TOKENS = 4, DECODE = 2, WINDOW = 4, TOPK = 2, GIVEN = 3, PAGES = 6, WS = 4 };
-enum { ROOM = TOKENS * 16 };
-
-/*
- * Tokens 0 and 1 decode for requests 0 and 1; tokens 2 and 3 are at positions 9 and 10 of
- * request 2's sequence of 11. Pages of 2 everywhere, 10 ids apart in the window's pool and 6
- * in the compressed one: position p of request 2 is 100 + p / 2 * 10 + p % 2, its record v
- * 180 + v / 2 * 6 + v % 2. A row is 4 columns of window and 4 of records. Ratio 4.
- */
-struct batch {
-    struct kiln_mixed_sparse_indices_shape shape;
-    struct kiln_mixed_sparse_indices_args args;
-    int32_t starts[4], seq_lens[3], requests[TOKENS];
-    int32_t window_table[3][PAGES], table[3][PAGES];
-    int32_t given_window[TOKENS][WINDOW], given[TOKENS][GIVEN], given_lens[TOKENS];
-    int32_t picks[TOKENS][TOPK], left[TOKENS], right[TOKENS];
-    uint8_t valid[TOKENS];
-    int32_t rows[ROOM], lens[TOKENS];
-    struct report_room room;
-};
-
-static struct kiln_count value(int32_t n)
+static void run(struct mixed_batch *b)
 {
-    return (struct kiln_count){.value = n, .kind = KILN_COUNT_VALUE};
-}
-
-static void batch_init(struct batch *b)
-{
-    *b = (struct batch){
-        .shape = {.window = WINDOW,
-                  .swa_width = WINDOW,
-                  .compress_ratio = 4,
-                  .topk = TOPK,
-                  .decode_topk = GIVEN,
-                  .swa_block_size = 2,
-                  .swa_span = 10,
-                  .swa_table_width = PAGES,
-                  .swa_table_stride = PAGES,
-                  .block_size = 2,
-                  .span = 6,
-                  .table_width = PAGES,
-                  .table_stride = PAGES},
-        .starts = {0, 1, 2, 4},
-        .seq_lens = {5, 5, 11},
-        .requests = {0, 1, 2, 2},
-        .window_table = {{0}, {0}, {10, 11, 12, 13, 14, 15}},
-        .table = {{10, 11, 12}, {20, 21, 22}, {30, 31, 32, 33, 34, 35}},
-        .given_window = {{5, -1, 0, 21}, {1, 2, 3, 4}},
-        .given = {{7, -1, 4}, {0, 1, 2}},
-        .picks = {{1, 0}, {3, 2}},
-        .valid = {1, 1, 1, 1},
-    };
-    b->args = (struct kiln_mixed_sparse_indices_args){
-        .query_start_loc = b->starts,
-        .seq_lens = b->seq_lens,
-        .token_to_req = b->requests,
-        .swa_block_table = b->window_table[0],
-        .block_table = b->table[0],
-        .decode_swa_indices = b->given_window[0],
-        .decode_compressed_indices = b->given[0],
-        .prefill_topk_indices = b->picks[0],
-        .sparse_indices = b->rows,
-        .sparse_lens = b->lens,
-        .num_decode_tokens = value(DECODE),
-        .num_tokens = TOKENS,
-        .num_requests = 3,
-        .swa_table_rows = 3,
-        .table_rows = 3,
-    };
-}
-
-static void run(struct batch *b)
-{
-    struct kiln_error err = {0};
-
     b->args.report = report_begin(&b->room);
-    if (kiln_reference_mixed_sparse_indices(&b->shape, &b->args, &err) != KILN_OK) {
-        fail_msg("%s", err.message);
-    }
+    mixed_batch_run(b);
 }
 
 #define FOUND(reason, row, column, value)                                                \
@@ -106,13 +33,13 @@ static void run(struct batch *b)
         report_check(&(b)->room, want, KI_COUNT_OF(want));                               \
     } while (0)
 
-static void assert_no_report(struct batch *b)
+static void assert_no_report(struct mixed_batch *b)
 {
     run(b);
     assert_int_equal(b->room.report.n_found, 0);
 }
 
-static void add_images(struct batch *b, int64_t width)
+static void add_images(struct mixed_batch *b, int64_t width)
 {
     b->shape.image_width = width;
     b->args.left_visible = b->left;
@@ -122,10 +49,10 @@ static void add_images(struct batch *b, int64_t width)
 /* Ids of -1 are none; what is past the complete records is not looked at. */
 static void mixed_report_of_a_good_batch_is_empty(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.live_tokens = value(TOKENS);
     b.args.is_valid_token = b.valid;
     b.args.decode_compressed_lens = b.given_lens;
@@ -147,10 +74,10 @@ static void mixed_report_of_a_good_batch_is_empty(void **state)
 
 static void mixed_reports_given_slots(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.given_window[0][1] = -2;
     b.given_window[1][3] = INT32_MIN;
     b.given[0][2] = INT32_MIN;
@@ -162,10 +89,10 @@ static void mixed_reports_given_slots(void **state)
 /* Pages of 2 are 10 apart in one pool and 6 in the other. */
 static void mixed_reports_names_that_int32_cannot_hold(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.given_window[0][0] = 429496729; /* page 214748364: 2147483641 */
     b.given_window[0][1] = 429496730;
     b.given_window[1][0] = INT32_MAX;
@@ -180,11 +107,11 @@ static void mixed_reports_names_that_int32_cannot_hold(void **state)
 static void mixed_reports_given_lengths(void **state)
 {
     static const int32_t bad[] = {-1, INT32_MIN, GIVEN + 1, INT32_MAX};
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(bad); c++) {
-        batch_init(&b);
+        mixed_batch_init(&b);
         b.args.decode_compressed_lens = b.given_lens;
         b.given_lens[1] = bad[c];
         ASSERT_REPORT(&b, FOUND(LENGTH, 1, -1, bad[c]));
@@ -193,10 +120,10 @@ static void mixed_reports_given_lengths(void **state)
 
 static void mixed_reports_local_ids(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.shape.decode_local = 1;
     b.given[0][0] = -2;
     b.given[0][2] = 2 * PAGES;
@@ -216,17 +143,17 @@ static void mixed_reports_local_ids(void **state)
 /* Of a row without one nothing else is looked at. */
 static void mixed_reports_requests_where_they_matter(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
     int32_t *bounds[] = {&b.args.num_requests, &b.args.swa_table_rows,
                          &b.args.table_rows};
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(bounds); c++) {
-        batch_init(&b);
+        mixed_batch_init(&b);
         *bounds[c] = 2;
         ASSERT_REPORT(&b, FOUND(REQUEST, 2, -1, 2), FOUND(REQUEST, 3, -1, 2));
     }
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.requests[0] = INT32_MAX;
     b.requests[3] = -1;
     b.given_window[0][0] = -9;
@@ -244,10 +171,10 @@ static void mixed_reports_requests_where_they_matter(void **state)
 
 static void mixed_reports_nothing_of_inert_rows(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     add_images(&b, 0);
     memset(b.window_table, 0xff, sizeof b.window_table);
     memset(b.table, 0xff, sizeof b.table);
@@ -263,10 +190,10 @@ static void mixed_reports_nothing_of_inert_rows(void **state)
 
 static void mixed_reports_prefill_windows(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.window_table[2][4] = -4;        /* positions 8 and 9 */
     b.window_table[2][3] = 300000000; /* positions 6 and 7: 3000000000 and 1 */
     b.shape.swa_table_width = 5;      /* position 10 is past it */
@@ -279,10 +206,10 @@ static void mixed_reports_prefill_windows(void **state)
 /* One image column; those that align the part are nobody's. */
 static void mixed_reports_windows_that_are_cut(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     add_images(&b, 1);
     b.window_table[2][4] = -4; /* positions 8 and 9, of which row 2 keeps the first */
     b.left[2] = 5;             /* positions 4 to 9 */
@@ -293,10 +220,10 @@ static void mixed_reports_windows_that_are_cut(void **state)
 
 static void mixed_reports_picks(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.picks[0][0] = -2;
     b.picks[0][1] = 2 * PAGES;
     b.table[2][0] = 1 << 30;   /* of a record that nobody picks */
@@ -310,10 +237,10 @@ static void mixed_reports_picks(void **state)
 
 static void mixed_reports_counts_once(void **state)
 {
-    struct batch b;
+    struct mixed_batch b;
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.args.live_tokens = value(TOKENS + 1);
     b.args.num_decode_tokens = value(-1);
     ASSERT_REPORT(&b, FOUND(LIVE_TOKENS, -1, -1, TOKENS + 1),
@@ -329,11 +256,11 @@ static void mixed_reports_counts_once(void **state)
 
 static void mixed_results_are_the_same_without_a_report(void **state)
 {
-    struct batch b, other;
+    struct mixed_batch b, other;
     struct kiln_error err = {0};
 
     (void)state;
-    batch_init(&b);
+    mixed_batch_init(&b);
     b.given[0][0] = -9;
     b.window_table[2][4] = -4;
     other = b;

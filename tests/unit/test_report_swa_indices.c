@@ -10,69 +10,22 @@
 
 #include "kiln/ops.h"
 #include "base/attr.h"
+#include "support/count.h"
 #include "support/report_check.h"
+#include "support/swa_step.h"
 
-enum { WIDTH = 6, TOKENS = 5, PAGES = 6 };
-
-/*
- * Two requests. Request 0 has tokens 0 and 1, at positions 7 and 8; request 1 has tokens 2 to
- * 4, its whole sequence. Windows of 4, pages of 2. Row 0 is token 1.
- */
-struct step {
-    struct kiln_swa_indices_shape shape;
-    struct kiln_swa_indices_args args;
-    int32_t starts[3], seq_lens[2], requests[TOKENS], table[2][PAGES], replay[2];
-    int32_t left[TOKENS], right[TOKENS];
-    uint8_t valid[TOKENS];
-    int32_t rows[TOKENS][WIDTH], lens[TOKENS];
-    struct report_room room;
-};
-
-static struct kiln_count value(int32_t n)
+/* Row 0 is token 1. */
+static void slice_init(struct swa_step *s)
 {
-    return (struct kiln_count){.value = n, .kind = KILN_COUNT_VALUE};
+    swa_step_init(s);
+    s->args.num_rows = TOKENS - 1;
+    s->args.token_offset = 1;
 }
 
-static void step_init(struct step *s)
+static void run(struct swa_step *s)
 {
-    *s = (struct step){
-        .shape = {.window = 4,
-                  .index_width = WIDTH,
-                  .index_stride = WIDTH,
-                  .block_size = 2,
-                  .table_width = PAGES,
-                  .table_stride = PAGES,
-                  .causal = 1,
-                  .dcp_world = 1,
-                  .dcp_interleave = 1},
-        .starts = {0, 2, 5},
-        .seq_lens = {9, 3},
-        .requests = {0, 0, 1, 1, 1},
-        .table = {{10, 11, 12, 13, 14, 15}, {20, 21, 22, 23, 24, 25}},
-        .valid = {1, 1, 1, 1, 1},
-    };
-    s->args = (struct kiln_swa_indices_args){
-        .query_start_loc = s->starts,
-        .seq_lens = s->seq_lens,
-        .token_to_req = s->requests,
-        .block_table = s->table[0],
-        .swa_indices = s->rows[0],
-        .swa_lens = s->lens,
-        .num_rows = TOKENS - 1,
-        .token_offset = 1,
-        .num_requests = 2,
-        .table_rows = 2,
-    };
-}
-
-static void run(struct step *s)
-{
-    struct kiln_error err = {0};
-
     s->args.report = report_begin(&s->room);
-    if (kiln_reference_swa_indices(&s->shape, &s->args, &err) != KILN_OK) {
-        fail_msg("%s", err.message);
-    }
+    swa_step_run(s);
 }
 
 #define FOUND(reason, row, column, value)                                                \
@@ -88,13 +41,13 @@ static void run(struct step *s)
         report_check(&(s)->room, want, KI_COUNT_OF(want));                               \
     } while (0)
 
-static void assert_no_report(struct step *s)
+static void assert_no_report(struct swa_step *s)
 {
     run(s);
     assert_int_equal(s->room.report.n_found, 0);
 }
 
-static void add_images(struct step *s, int64_t width)
+static void add_images(struct swa_step *s, int64_t width)
 {
     s->shape.image_width = width;
     s->args.left_visible = s->left;
@@ -103,10 +56,10 @@ static void add_images(struct step *s, int64_t width)
 
 static void swa_report_of_a_good_step_is_empty(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.args.live_tokens = value(INT32_MAX); /* of a step that this is a slice of */
     s.args.is_valid_token = s.valid;
     s.args.replay_start = s.replay;
@@ -121,11 +74,11 @@ static void swa_report_of_a_good_step_is_empty(void **state)
 static void swa_reports_requests_of_live_valid_rows(void **state)
 {
     static const int32_t strangers[] = {-1, 2, INT32_MIN, INT32_MAX};
-    struct step s;
+    struct swa_step s;
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(strangers); c++) {
-        step_init(&s);
+        slice_init(&s);
         s.requests[0] = s.requests[2] = strangers[c]; /* token 0 has no row */
         ASSERT_REPORT(&s, FOUND(REQUEST, 1, -1, strangers[c]));
 
@@ -138,11 +91,11 @@ static void swa_reports_requests_of_live_valid_rows(void **state)
         s.args.live_tokens = value(3);
         ASSERT_REPORT(&s, FOUND(REQUEST, 1, -1, strangers[c]));
     }
-    step_init(&s);
+    slice_init(&s);
     s.args.table_rows = 1;
     ASSERT_REPORT(&s, FOUND(REQUEST, 1, -1, 1), FOUND(REQUEST, 2, -1, 1),
                   FOUND(REQUEST, 3, -1, 1));
-    step_init(&s);
+    slice_init(&s);
     s.args.num_requests = 1;
     ASSERT_REPORT(&s, FOUND(REQUEST, 1, -1, 1), FOUND(REQUEST, 2, -1, 1),
                   FOUND(REQUEST, 3, -1, 1));
@@ -151,10 +104,10 @@ static void swa_reports_requests_of_live_valid_rows(void **state)
 /* Nothing of a row before its sequence. */
 static void swa_reports_nothing_of_inert_rows(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     memset(s.table, 0xff, sizeof s.table);
     add_images(&s, 0);
     s.right[1] = 99;
@@ -165,10 +118,10 @@ static void swa_reports_nothing_of_inert_rows(void **state)
 
 static void swa_reports_live_tokens_below_0_once(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.args.live_tokens = value(-3);
     ASSERT_REPORT(&s, FOUND(LIVE_TOKENS, -1, -1, -3));
     s.args.live_tokens = value(0);
@@ -182,10 +135,10 @@ static void swa_reports_live_tokens_below_0_once(void **state)
 /* Once before the window's own cut, once for what the row has no columns for. */
 static void swa_reports_both_cuts(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.seq_lens[0] = 20; /* positions 18 and 19, of which 19 is the last */
     s.shape.table_width = s.shape.table_stride = 12;
     s.args.table_rows = 1;
@@ -206,10 +159,10 @@ static void swa_reports_both_cuts(void **state)
 
 static void swa_reports_a_draft_block_that_is_cut(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.shape.causal = 0;
     s.shape.index_width = 5;
     ASSERT_REPORT(&s, FOUND(LENGTH, 0, -1, 6)); /* positions 3 to 8 */
@@ -222,11 +175,11 @@ static void swa_reports_a_draft_block_that_is_cut(void **state)
 static void swa_reports_positions_without_a_page(void **state)
 {
     static const int32_t pages[] = {-1, INT32_MIN, INT32_MAX, 1 << 30};
-    struct step s;
+    struct swa_step s;
 
     (void)state;
     for (size_t c = 0; c < KI_COUNT_OF(pages); c++) {
-        step_init(&s);
+        slice_init(&s);
         s.table[0][3] = s.table[0][5] = pages[c];
         ASSERT_REPORT(&s, FOUND(PAGE, 0, 1, pages[c]), FOUND(PAGE, 0, 2, pages[c]));
 
@@ -238,7 +191,7 @@ static void swa_reports_positions_without_a_page(void **state)
         s.replay[0] = 8;
         ASSERT_REPORT(&s, FOUND(LENGTH, 3, -1, 3));
     }
-    step_init(&s);
+    slice_init(&s);
     s.table[0][3] = (1 << 30) - 1;
     assert_no_report(&s);
     s.shape.table_width = 4;
@@ -248,10 +201,10 @@ static void swa_reports_positions_without_a_page(void **state)
 /* Positions 5 to 8 of row 0, of which 5 and 7 are rank 1's; two ranks' pages hold 4. */
 static void swa_reports_what_a_rank_owns_of_a_sharded_cache(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.args.num_rows = 1;
     s.shape.dcp_world = 2;
     s.table[0][1] = -9;
@@ -267,10 +220,10 @@ static void swa_reports_what_a_rank_owns_of_a_sharded_cache(void **state)
 
 static void swa_reports_what_a_rank_keeps_of_a_replicated_cache(void **state)
 {
-    struct step s;
+    struct swa_step s;
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.args.num_rows = 1;
     s.shape.dcp_world = 2;
     s.shape.dcp_storage = KILN_DCP_REPLICATED;
@@ -286,11 +239,11 @@ static void swa_reports_what_a_rank_keeps_of_a_replicated_cache(void **state)
 
 static void swa_results_are_the_same_without_a_report(void **state)
 {
-    struct step s, other;
+    struct swa_step s, other;
     struct kiln_error err = {0};
 
     (void)state;
-    step_init(&s);
+    slice_init(&s);
     s.requests[3] = 9;
     s.table[0][3] = -1;
     s.shape.index_width = 3;
