@@ -351,7 +351,7 @@ static enum kiln_status refuse_call(struct kiln_launcher *launcher, size_t i_lau
     if (launcher == NULL) {
         return ki_fail(err, KILN_E_ARGUMENT, "launcher is NULL: expected one");
     }
-    ki_count_launch(&launcher->astray, KILN_E_ARGUMENT);
+    atomic_fetch_add_explicit(&launcher->n_astray, 1, memory_order_relaxed);
     if (args == NULL) {
         return ki_fail(err, KILN_E_ARGUMENT, "args is NULL: expected one");
     }
@@ -453,7 +453,7 @@ void kiln_launcher_get_stats(const struct kiln_launcher *launcher,
     out->n_pins = launcher->n_pins;
     out->allocated_bytes = launcher->allocated_bytes;
     out->create_ms = launcher->create_ms;
-    out->n_refused = launcher->astray.n_refused;
+    out->n_refused = launcher->n_astray;
     for (size_t i = 0; i < launcher->layout.n_launches; i++) {
         out->n_launches += launcher->slots[i].counts.n_launches;
         out->n_refused += launcher->slots[i].counts.n_refused;

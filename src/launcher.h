@@ -34,8 +34,8 @@ struct kiln_launcher {
     void *block;                  /* device memory, owned; NULL: all is the caller's */
     int64_t allocated_bytes;
     int64_t create_ms;
-    _Atomic int64_t n_pins;         /* graphs that hold it */
-    struct ki_launch_counts astray; /* calls that name no launch, or have no args */
+    _Atomic int64_t n_pins;   /* graphs that hold it */
+    _Atomic int64_t n_astray; /* calls that name no launch, or have no args */
 };
 
 /* The kernels are loaded. Tries it out on the device, once. */

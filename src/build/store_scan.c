@@ -169,6 +169,18 @@ enum kiln_status ki_store_visit(const char *root, bool allow_group_writable,
 
 /* ---- asking ----------------------------------------------------------------------- */
 
+/* An errno value, or 0, of a folder; `sub` "": the folder itself. */
+static enum kiln_status say_writable(int fault, const char *folder, const char *sub,
+                                     struct kiln_error *err)
+{
+    if (fault == 0) {
+        return KILN_OK;
+    }
+    return ki_fail_os(err, KILN_E_STORE, fault,
+                      "folder \"%.400s%s%s\" cannot be written to", folder,
+                      sub[0] != '\0' ? "/" : "", sub);
+}
+
 /* Is there nothing of this name, not even a link to nowhere, which mkdir would not replace? */
 static bool is_missing(const char *path)
 {
@@ -182,17 +194,13 @@ static enum kiln_status ask_above(const char *root, struct kiln_error *err)
 {
     char path[PATH_MAX];
     char *slash;
-    int fault;
 
     snprintf(path, sizeof path, "%s", root);
     do {
         slash = strrchr(path, '/');
         slash[slash == path ? 1 : 0] = '\0';
     } while (is_missing(path) && path[1] != '\0');
-    fault = ki_file_writable(NULL, AT_FDCWD, path);
-    return fault == 0 ? KILN_OK
-                      : ki_fail_os(err, KILN_E_STORE, fault,
-                                   "folder \"%.400s\" cannot be written to", path);
+    return say_writable(ki_file_writable(NULL, AT_FDCWD, path), path, "", err);
 }
 
 /* One that is missing is made, if the folder it would lie in can be written to. */
@@ -212,10 +220,7 @@ static enum kiln_status ask_sub(const struct ki_store_layer *layer, const char *
     }
     fault = ki_file_writable(NULL, fd, ".");
     ki_file_close_dir(NULL, fd);
-    return fault == 0 ? KILN_OK
-                      : ki_fail_os(err, KILN_E_STORE, fault,
-                                   "folder \"%.400s/%s\" cannot be written to",
-                                   layer->path, name);
+    return say_writable(fault, layer->path, name, err);
 }
 
 static enum kiln_status ask_subs(const struct ki_store_layer *layer,
@@ -244,16 +249,11 @@ static enum kiln_status ask_subs(const struct ki_store_layer *layer,
 static enum kiln_status ask_layer(const struct ki_store_layer *layer, const char *root,
                                   struct kiln_error *err)
 {
-    bool is_new = layer->dir < 0;
-    int fault = is_new ? ki_file_writable(NULL, AT_FDCWD, root)
-                       : ki_file_writable(NULL, layer->dir, ".");
-
-    if (fault != 0) {
-        return ki_fail_os(err, KILN_E_STORE, fault,
-                          "folder \"%.400s\" cannot be written to",
-                          is_new ? root : layer->path);
+    if (layer->dir < 0) {
+        return say_writable(ki_file_writable(NULL, AT_FDCWD, root), root, "", err);
     }
-    return is_new ? KILN_OK : ask_subs(layer, err);
+    KI_TRY(say_writable(ki_file_writable(NULL, layer->dir, "."), layer->path, "", err));
+    return ask_subs(layer, err);
 }
 
 enum kiln_status ki_store_writable(const char *root, bool allow_group_writable,
